@@ -1,0 +1,137 @@
+"""Every error raised on purpose: what was expected, what came, what to do next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LbmError(Exception):
+    """The root of them all, so that one ``except`` catches what we raise on purpose."""
+
+    exit_status = 2
+
+    def one_line(self) -> str:
+        """Return the message as the command line prints it: without a picture of the place."""
+        return " ".join(str(self).split("\n")[0].split())
+
+
+class ParseError(LbmError, ValueError):
+    """Text that could not be read; knows its source, line and column (counted from 1)."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        excerpt: str | None = None,
+        caret: int = 0,
+    ) -> None:
+        super().__init__(message, source, line, column, excerpt, caret)
+        self.message = message
+        self.source = source
+        self.line = line
+        self.column = column
+        self.excerpt = excerpt
+        self.caret = caret
+
+    def one_line(self) -> str:
+        """Return ``source:line:column: message``, with the parts that are known."""
+        place = ":".join(str(part) for part in (self.source, self.line, self.column) if part is not None)
+        return f"{place}: {self.message}" if place else self.message
+
+    def __str__(self) -> str:
+        if self.excerpt is None:
+            return self.one_line()
+        return f"{self.one_line()}\n  {self.excerpt}\n  {' ' * self.caret}^"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _parse_error, tuple(self.args)
+
+
+def _parse_error(
+    message: str, source: str | None, line: int | None, column: int | None, excerpt: str | None, caret: int
+) -> ParseError:
+    return ParseError(message, source=source, line=line, column=column, excerpt=excerpt, caret=caret)
+
+
+class WeightError(LbmError, ValueError):
+    """A weight that is zero, not finite, not a number, or past the limits."""
+
+
+class LimitExceeded(LbmError, ValueError):
+    """A named limit was passed; ``limit`` is its name and ``value`` its value."""
+
+    def __init__(self, message: str, *, limit: str, value: int) -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.value = value
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _limit_exceeded, (type(self), self.args[0], self.limit, self.value)
+
+
+def _limit_exceeded(kind: type[LimitExceeded], message: str, limit: str, value: int) -> LimitExceeded:
+    return kind(message, limit=limit, value=value)
+
+
+class TooManyCubes(LimitExceeded):
+    """A strict DNF that would pass its budget."""
+
+
+class UnknownAtom(LbmError, KeyError):
+    """A name that is no atom here; the nearest one is suggested."""
+
+    def __init__(self, name: str, known: Iterable[str], where: str = "theory") -> None:
+        super().__init__(name)
+        self.name = name
+        self.where = where
+        self.nearest = nearest(name, known)
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        return f"no atom {self.name!r} in this {self.where}{hint}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return UnknownAtom, (self.name, [self.nearest] if self.nearest else [], self.where)
+
+
+class FileError(LbmError, OSError):
+    """A file that cannot be read or written."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MachineFileError(LbmError, ValueError):
+    """A file that is not a machine of ours, or is damaged."""
+
+
+class MissingExtra(LbmError, ImportError):
+    """A part of the library whose optional packages are not installed."""
+
+    def __init__(self, extra: str, purpose: str, package: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package}, which is not installed: "
+            f"pip install 'logical-boltzmann[{extra}]'"
+        )
+        self.extra = extra
+        self.purpose = purpose
+        self.package = package
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MissingExtra, (self.extra, self.purpose, self.package)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name closest to ``name``, if one is close.
+
+    >>> nearest("brid", ["bird", "penguin"])
+    'bird'
+    """
+    # A vocabulary of a million names must not turn a typo into a long wait.
+    pool = [word for _, word in zip(range(10_000), known, strict=False)]
+    found = difflib.get_close_matches(name, pool, n=1)
+    return found[0] if found else None

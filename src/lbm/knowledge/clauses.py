@@ -1,0 +1,183 @@
+"""Clauses: many of them as two arrays, and any formula as clauses with definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
+
+from lbm.knowledge.formula import FALSE, TRUE, Formula, disjunction, make, postorder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Clauses(Sequence[Formula]):
+    """Many clauses, packed; a Formula is made only for the one that is looked at.
+
+    Attributes
+    ----------
+    atoms
+        The names; literal ``+i`` is the i-th atom, counted from 1, and ``-i`` its negation.
+    literals
+        Shape (number of literals,), the clauses one after the other, as written.
+    starts
+        Shape (number of clauses + 1,): clause j is ``literals[starts[j]:starts[j + 1]]``.
+    """
+
+    atoms: tuple[str, ...]
+    literals: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Formula: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Formula]: ...
+    def __getitem__(self, index: int | slice) -> Formula | list[Formula]:
+        if isinstance(index, slice):
+            return [self[j] for j in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"clause {index} of {len(self)}")
+        index %= len(self)
+        numbers = self.literals[self.starts[index] : self.starts[index + 1]].tolist()
+        return disjunction(self._literal(number) for number in numbers)
+
+    def _literal(self, number: int) -> Formula:
+        found = make("atom", self.atoms[abs(number) - 1], ())
+        return found if number > 0 else ~found
+
+
+def counter(formula: Formula) -> Formula:
+    """Return a cardinality written with ``&``, ``|`` and ``~`` alone, in about n·k shared parts.
+
+    s(i, j), at least j of the first i parts, is s(i-1, j) | (part i & s(i-1, j-1)).
+    """
+    parts, bound = formula.args, formula.label
+    if formula.kind == "atleast":
+        return _atleast(bound, parts)
+    if formula.kind == "atmost":
+        return ~_atleast(bound + 1, parts)
+    return _atleast(bound, parts) & ~_atleast(bound + 1, parts)
+
+
+def _atleast(bound: int, parts: Sequence[Formula]) -> Formula:
+    if bound <= 0:
+        return TRUE
+    if bound > len(parts):
+        return FALSE
+    # row[j]: at least j of the parts so far; only the cells that the last one needs are made.
+    row: dict[int, Formula] = {0: TRUE}
+    for i, part in enumerate(parts, start=1):
+        new: dict[int, Formula] = {0: TRUE}
+        for j in range(max(1, bound - (len(parts) - i)), min(i, bound) + 1):
+            below = part if j == 1 else part & row[j - 1]
+            new[j] = row[j] | below if j in row else below
+        row = new
+    return row[bound]
+
+
+def definitional(
+    formulae: Sequence[Formula], place: dict[str, int], next_free: int
+) -> tuple[list[list[int]], list[int], int]:
+    """Return clauses that define a variable for every part of ``formulae`` that needs one.
+
+    Every definition is a full equivalence, so each world has exactly one way to extend to the new
+    variables: models, counts and weights survive.
+
+    Parameters
+    ----------
+    formulae
+        The formulae to define.
+    place
+        The variable of each atom, from 1.
+    next_free
+        The first variable that is free.
+
+    Returns
+    -------
+    clauses, roots, next_free
+        The definitions; the literal that is true where each formula is; the next free variable.
+    """
+    clauses: list[list[int]] = []
+    literal: dict[Formula, int] = {}
+    always = 0  # a variable that is true, made when first needed
+
+    def fresh() -> int:
+        nonlocal next_free
+        next_free += 1
+        return next_free - 1
+
+    expanded: dict[Formula, Formula] = {}
+    order: list[Formula] = []
+    for formula in formulae:
+        for node in postorder(formula):
+            if node in expanded:
+                continue
+            plain = node
+            if node.kind in ("atleast", "atmost", "exactly"):
+                plain = counter(node)
+            expanded[node] = plain
+            order.extend(part for part in postorder(plain))
+    for node in order:
+        if node in literal:
+            continue
+        kind = node.kind
+        if kind == "atom":
+            literal[node] = place[node.label]
+        elif kind in ("true", "false"):
+            if not always:
+                always = fresh()
+                clauses.append([always])
+            literal[node] = always if kind == "true" else -always
+        elif kind == "not":
+            literal[node] = -literal[node.args[0]]
+        elif kind in ("and", "or", "implies", "xor", "iff"):
+            a, b = (literal[part] for part in node.args)
+            new = literal[node] = fresh()
+            if kind == "and":
+                clauses += [[-new, a], [-new, b], [new, -a, -b]]
+            elif kind in ("or", "implies"):
+                a = -a if kind == "implies" else a
+                clauses += [[new, -a], [new, -b], [-new, a, b]]
+            else:
+                b = -b if kind == "iff" else b
+                clauses += [[-new, a, b], [-new, -a, -b], [new, -a, b], [new, a, -b]]
+        else:
+            literal[node] = literal[expanded[node]]
+    for node, plain in expanded.items():
+        if node is not plain:
+            literal[node] = literal[plain]
+    return clauses, [literal[formula] for formula in formulae], next_free
+
+
+def as_clause(formula: Formula) -> list[tuple[str, bool]] | None:
+    """Return (atom, wanted true) for each literal if the formula is a disjunction of literals.
+
+    Disjunctions, implications whose body is a conjunction, and negated conjunctions all are. The
+    body of an implication comes first. A constant or a cardinality makes it no clause.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> as_clause(parse("y <- x1 & ~x2"))
+    [('x1', False), ('x2', True), ('y', True)]
+    """
+    found: list[tuple[str, bool]] = []
+    stack = [(formula, True)]
+    while stack:
+        node, wanted = stack.pop()
+        kind = node.kind
+        if kind == "atom":
+            found.append((node.label, wanted))
+        elif kind == "not":
+            stack.append((node.args[0], not wanted))
+        elif kind == ("or" if wanted else "and"):
+            stack += [(node.args[1], wanted), (node.args[0], wanted)]
+        elif kind == "implies" and wanted:
+            stack += [(node.args[1], True), (node.args[0], False)]
+        else:
+            return None
+    return found

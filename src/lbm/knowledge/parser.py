@@ -1,0 +1,593 @@
+"""Text -> formulae: operator precedence with an explicit stack, so depth costs nothing.
+
+``grammar.lark`` beside this file says what is read; this module reads it fast and points at the
+character it could not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+
+from lbm.errors import LimitExceeded, ParseError, WeightError, nearest
+from lbm.knowledge.formula import CARDINALITIES, FALSE, RESERVED, TRUE, Formula, atom_name, atoms_of, make
+from lbm.knowledge.grounding import (
+    MAX_QUANTIFIERS,
+    Budget,
+    Guard,
+    Quantifier,
+    Template,
+    instances,
+)
+
+MAX_STATEMENT: Final = 10_000_000
+"""Characters in one statement (a line, and the lines an open parenthesis adds to it)."""
+
+MAX_WEIGHT: Final = Decimal("1e100")
+"""The largest weight; the smallest is its inverse."""
+
+MAX_DIGITS: Final = 100
+"""Digits in one weight."""
+
+Weight = int | Decimal
+
+_NAME = r"[^\W\d]\w*"
+_QUOTED = r"'(?:[^'\n]|'')+'"
+_CONSTANT = rf"(?:{_NAME}|\d+|{_QUOTED})"
+_NOT_RESERVED = rf"(?!(?:{'|'.join(sorted(RESERVED))})\b)"
+_TOKEN: Final = re.compile(
+    rf"""
+      [ \t\r\f]+ | \#[^\n]*
+    | (?P<newline>\n)
+    | (?P<term>{_NOT_RESERVED}{_NAME}\([ ]*{_CONSTANT}(?:[ ]*,[ ]*{_CONSTANT})*[ ]*\))
+    | (?P<name>{_NAME})
+    | (?P<symbol><->|->|<-|!=|[|^&~!(){{}},:=↔→←∨⊕∧¬∀∃])
+    | (?P<quoted>{_QUOTED})
+    | (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ARGUMENTS: Final = re.compile(_CONSTANT)
+
+_BINARY: Final = {
+    "<->": "iff", "iff": "iff", "↔": "iff",
+    "->": "implies", "implies": "implies", "→": "implies",
+    "<-": "implied", "←": "implied",
+    "|": "or", "or": "or", "∨": "or",
+    "^": "xor", "xor": "xor", "⊕": "xor",
+    "&": "and", "and": "and", "∧": "and",
+}  # fmt: skip
+_PREFIX: Final = frozenset({"~", "!", "not", "¬"})
+_QUANTIFIER: Final = {"forall": "forall", "∀": "forall", "exists": "exists", "∃": "exists"}
+_PRECEDENCE: Final = {"iff": 1, "implies": 2, "implied": 2, "or": 3, "xor": 4, "and": 5, "not": 6}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One formula as it was read: its weight (None: hard) and the line where its statement began."""
+
+    formula: Formula
+    weight: Weight | None
+    line: int
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a text holds: formulae in order, and atoms in the order declared, then met."""
+
+    statements: list[Read] = field(default_factory=list)
+    atoms: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Open:
+    """Something open on the stack: a parenthesis, a cardinality, or a quantifier."""
+
+    kind: str
+    place: int
+    label: Any = None
+    first: int = 0
+
+
+def parse(text: str, *, source: str | None = None) -> Formula:
+    """Return the one formula that ``text`` holds.
+
+    >>> print(parse("(not a or b) and c"))
+    (~a | b) & c
+    >>> parse("p & -> q")
+    Traceback (most recent call last):
+    lbm.errors.ParseError: 1:5: expected a formula, found '->'
+      p & -> q
+          ^
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"expected the text of a formula, got {text!r}")
+    reader = _Reader(text, source)
+    reader.whole = True
+    found = [read for reads in reader.statements() for read in reads]
+    if not found:
+        raise ParseError("expected a formula, found nothing", source=source)
+    if len(found) > 1 or found[0].weight is not None:
+        raise ParseError("expected one formula without a weight; a theory is read by Theory.parse", source=source)
+    return found[0].formula
+
+
+def read_text(text: str, *, source: str | None = None) -> Reading:
+    """Return every statement of a text in the ``.lbm`` format."""
+    reader = _Reader(text, source)
+    reading = Reading(atoms=reader.atoms)
+    for reads in reader.statements():
+        reading.statements.extend(reads)
+    return reading
+
+
+def read_weight(text: str) -> Weight:
+    """Return a weight exactly as written: an int, or a Decimal.
+
+    >>> read_weight("1000"), read_weight("2.50")
+    (1000, Decimal('2.50'))
+    """
+    if len(text) > MAX_DIGITS:
+        raise WeightError(f"a weight has at most {MAX_DIGITS} digits (limit MAX_DIGITS), got {len(text)}")
+    try:
+        weight: Weight = int(text)
+    except ValueError:
+        try:
+            weight = Decimal(text)
+        except ArithmeticError:
+            raise WeightError(f"expected a number as weight, got {text!r}") from None
+    return check_weight(weight)
+
+
+def check_weight(weight: Weight) -> Weight:
+    """Return the weight if it is finite, not zero and within the limits."""
+    if not Decimal(weight).is_finite():
+        raise WeightError(f"a weight is a finite number, got {weight}")
+    if weight == 0:
+        raise WeightError("a weight of zero says nothing: leave the formula out, or give it a weight")
+    if not 1 / MAX_WEIGHT <= abs(weight) <= MAX_WEIGHT:
+        raise WeightError(f"a weight lies between 1e-100 and 1e100 (limit MAX_WEIGHT), got {weight}")
+    return weight
+
+
+class _Reader:
+    """One pass over a text. State lives here and nowhere else; it is used once."""
+
+    def __init__(self, text: str, source: str | None) -> None:
+        self.text = text
+        self.source = source
+        self.whole = False  # True: the text is one formula, and a line end is a blank
+        self.atoms: dict[str, None] = {}
+        self.domains: dict[str, tuple[str, ...]] = {}
+        self.budget = Budget()
+        self.line = 1
+        self.line_start = 0
+        self.scope: list[str] = []
+        self.out: list[Formula | Template] = []
+        self.open: list[str | _Open] = []
+        self.matches = _TOKEN.finditer(text)
+
+    # -- tokens --
+
+    def next(self) -> tuple[str, str, int]:
+        """Return kind, text and place of the next token that is no blank; at the end, ``end``."""
+        for match in self.matches:
+            kind = match.lastgroup
+            if kind is None:
+                continue
+            if kind == "newline":
+                self.line += 1
+                self.line_start = match.end()
+            return kind, match.group(), match.start()
+        return "end", "", len(self.text)
+
+    def inside(self) -> tuple[str, str, int]:
+        """Return the next token inside brackets, where a line end is a blank."""
+        while True:
+            token = self.next()
+            if token[0] != "newline":
+                return token
+
+    def fail(self, message: str, place: int) -> NoReturn:
+        """Raise a ParseError that points at ``place``."""
+        start = self.text.rfind("\n", 0, place) + 1
+        line = self.text.count("\n", 0, place) + 1
+        end = self.text.find("\n", place)
+        end = len(self.text) if end < 0 else end
+        left = max(start, place - 60)
+        excerpt = self.text[left : min(end, place + 40)].expandtabs(1)
+        excerpt = "".join(sign if sign.isprintable() else "?" for sign in excerpt)
+        raise ParseError(
+            message,
+            source=self.source,
+            line=line,
+            column=place - start + 1,
+            excerpt=excerpt,
+            caret=place - left,
+        )
+
+    def expected(self, what: str, token: tuple[str, str, int]) -> NoReturn:
+        """Raise a ParseError: ``what`` was expected, ``token`` came."""
+        kind, text, place = token
+        if kind == "end":
+            found = "the end of the text"
+        elif kind == "newline":
+            found = "the end of the line"
+        elif text == "'":
+            self.fail("this quote is not closed on its line, or has nothing in it", place)
+        else:
+            found = repr(text if len(text) <= 40 else text[:40] + "...")
+        self.fail(f"expected {what}, found {found}", place)
+
+    # -- statements --
+
+    def statements(self) -> Iterator[list[Read]]:
+        """Yield what each statement says: no formula, one, or the instances of a rule."""
+        while True:
+            token = self.next()
+            kind, text, place = token
+            if kind == "end":
+                return
+            if kind == "newline":
+                continue
+            line, weight = self.line, None
+            if kind == "name" and text == "atoms" and not self.whole:
+                self.declare_atoms()
+                continue
+            if kind == "name" and text == "domain" and not self.whole:
+                self.declare_domain()
+                continue
+            if kind == "number":
+                colon = self.next()
+                if colon[1] != ":":
+                    self.fail(f"expected ':' and a formula behind the weight {text}", place)
+                try:
+                    weight = read_weight(text)
+                except WeightError as error:
+                    self.fail(str(error), place)
+                token = self.next()
+            try:
+                yield [Read(found, weight, line) for found in self.formula(token, place)]
+            except LimitExceeded as error:
+                self.fail(str(error), place)
+
+    def declare_atoms(self) -> None:
+        """Read the rest of ``atoms n, r, q``."""
+        while True:
+            token = self.next()
+            if token[0] == "term":
+                name = self.term(token[1])
+            elif token[0] in ("name", "quoted"):
+                name = self.name(token)
+            else:
+                self.expected("the name of an atom", token)
+            self.atoms[name] = None
+            token = self.next()
+            if token[0] in ("newline", "end"):
+                return
+            if token[1] != ",":
+                self.expected("',' or the end of the line", token)
+
+    def declare_domain(self) -> None:
+        """Read the rest of ``domain drug = {a1, b1}``."""
+        token = self.next()
+        if token[0] != "name":
+            self.expected("the name of a domain", token)
+        name = self.name(token)
+        if name in self.domains:
+            self.fail(f"the domain {name!r} is declared twice", token[2])
+        for sign in "={":
+            token = self.next()
+            if token[1] != sign:
+                self.expected(f"{sign!r} (domain {name} = {{a, b, c}})", token)
+        constants: dict[str, None] = {}
+        token = self.inside()
+        while token[1] != "}":
+            constant = self.constant(token)
+            if constant in constants:
+                self.fail(f"{constant} is in the domain {name!r} twice", token[2])
+            constants[constant] = None
+            token = self.inside()
+            if token[1] == ",":
+                token = self.inside()
+                if token[1] == "}":
+                    self.expected("a constant", token)
+            elif token[1] != "}":
+                self.expected("',' or '}'", token)
+        token = self.next()
+        if token[0] not in ("newline", "end"):
+            self.expected("the end of the line", token)
+        self.domains[name] = tuple(constants)
+
+    # -- names --
+
+    def name(self, token: tuple[str, str, int]) -> str:
+        """Return a plain or quoted name; reserved words only in quotes."""
+        kind, text, place = token
+        if kind == "quoted":
+            try:
+                return atom_name(text[1:-1].replace("''", "'"))
+            except ValueError as error:
+                self.fail(str(error), place)
+        if text in RESERVED:
+            self.fail(f"{text!r} is a reserved word: write '{text}' in quotes to use it as a name", place)
+        return text
+
+    def constant(self, token: tuple[str, str, int]) -> str:
+        """Return a constant as terms print it: a name, a whole number, or text in quotes."""
+        kind, text, place = token
+        if kind == "name":
+            return self.name(token)
+        if kind == "quoted" or (kind == "number" and text.isdecimal()):
+            return text
+        if kind == "term":
+            self.fail("expected a constant, found a term: terms do not nest", place)
+        self.expected("a constant", token)
+
+    def term(self, text: str) -> str:
+        """Return a ground term as atoms carry it."""
+        predicate, _, rest = text.partition("(")
+        return f"{predicate}({', '.join(_ARGUMENTS.findall(rest))})"
+
+    def arguments(self, name: str) -> str:
+        """Read the arguments behind ``name(``, blanks and line ends among them; return the term."""
+        found: list[str] = []
+        while True:
+            found.append(self.constant(self.inside()))
+            token = self.inside()
+            if token[1] == ")":
+                return f"{name}({', '.join(found)})"
+            if token[1] != ",":
+                self.expected(f"',' or ')' in the arguments of {name}", token)
+
+    # -- formulae --
+
+    def formula(self, token: tuple[str, str, int], start: int) -> Sequence[Formula]:
+        """Read a formula from ``token`` to the end of its statement; return its ground instances."""
+        out, opened, atoms = self.out, self.open, self.atoms
+        want = True  # an operand is due; otherwise an operator
+        depth = 0
+        while True:
+            kind, text, place = token
+            if place - start > MAX_STATEMENT:
+                self.fail(f"a statement has at most {MAX_STATEMENT} characters (limit MAX_STATEMENT)", start)
+            if kind == "newline" or kind == "end":
+                if kind == "newline" and (depth or self.whole):
+                    token = self.next()
+                    continue
+                if want:
+                    self.expected("a formula", token)
+                if depth:
+                    unclosed = [item for item in opened if isinstance(item, _Open) and item.kind != "quantifier"]
+                    self.fail("this parenthesis is never closed", unclosed[-1].place)
+                return self.finish()
+            token = self.next()
+            if want:
+                if kind == "name" and text not in RESERVED:
+                    if token[1] == "(":
+                        text, kind = self.arguments(text), "term"
+                        token = self.next()
+                    elif self.scope and text in self.scope:
+                        self.fail(f"{text} is a variable here: it stands inside a term, as in p({text})", place)
+                    else:
+                        atoms.setdefault(text)
+                        out.append(make("atom", text, ()))
+                        want = False
+                        continue
+                if kind == "term":
+                    out.append(self.literal(self.term(text)))
+                    want = False
+                elif kind == "quoted":
+                    name = self.name((kind, text, place))
+                    atoms.setdefault(name)
+                    out.append(make("atom", name, ()))
+                    want = False
+                elif text == "(":
+                    opened.append(_Open("(", place))
+                    depth += 1
+                elif text in _PREFIX:
+                    opened.append("not")
+                elif text in CARDINALITIES:
+                    token = self.cardinality(text, place, token)
+                    depth += 1
+                    want = token[1] != ")"
+                elif text in _QUANTIFIER:
+                    if opened and not isinstance(opened[-1], _Open):
+                        self.fail(f"put parentheses around ({text} ...) when it is part of a formula", place)
+                    token = self.quantifier(_QUANTIFIER[text], place, token)
+                elif text == "true" or text == "false":
+                    out.append(TRUE if text == "true" else FALSE)
+                    want = False
+                else:
+                    if text in RESERVED and text not in _BINARY:
+                        self.name((kind, text, place))
+                    self.expected("a formula", (kind, text, place))
+            elif text in _BINARY:
+                self.binary(_BINARY[text], place)
+                want = True
+            elif text == ")" or text == ",":
+                self.reduce(0)
+                self.close_quantifiers()
+                top = opened[-1] if opened else None
+                if top is None:
+                    self.fail(f"this {text!r} has no open parenthesis", place)
+                assert isinstance(top, _Open)
+                if text == ",":
+                    if top.kind == "(":
+                        self.fail("expected an operator or ')', found ','", place)
+                    want = True
+                else:
+                    opened.pop()
+                    depth -= 1
+                    if top.kind != "(":
+                        args = tuple(out[top.first :])
+                        del out[top.first :]
+                        out.append(_combine(top.kind, top.label, args))
+            elif text == ":":
+                before = self.text[start:place].strip()
+                self.fail(f"expected a number as weight before ':', found {before[:40]!r}", start)
+            else:
+                self.expected("an operator or the end of the formula", (kind, text, place))
+
+    def literal(self, name: str) -> Formula | Template:
+        """Return the atom called ``name``, or a template where it mentions variables."""
+        if self.scope:
+            predicate, _, rest = name.partition("(")
+            found = _ARGUMENTS.findall(rest)
+            if any(argument in self.scope for argument in found):
+                return Template("term", (predicate, tuple(found)), ())
+        self.atoms.setdefault(name)
+        return make("atom", name, ())
+
+    def cardinality(self, kind: str, place: int, token: tuple[str, str, int]) -> tuple[str, str, int]:
+        """Open ``atleast(k, ``; return the token behind it."""
+        if token[1] != "(":
+            self.expected(f"'(' behind {kind}", token)
+        token = self.inside()
+        if token[0] != "number" or not token[1].isdecimal():
+            self.expected(f"a whole number, as in {kind}(2, a, b, c)", token)
+        if len(token[1]) > MAX_DIGITS:
+            self.fail(f"a bound has at most {MAX_DIGITS} digits (limit MAX_DIGITS)", token[2])
+        self.open.append(_Open(kind, place, int(token[1]), len(self.out)))
+        token = self.inside()
+        if token[1] == ",":
+            token = self.inside()
+            if token[1] == ")":
+                self.expected("a formula", token)
+            return token
+        if token[1] != ")":
+            self.expected("',' or ')'", token)
+        return token
+
+    def binary(self, kind: str, place: int) -> None:
+        """Put a connective on the stack after those that bind as tightly to its left."""
+        arrow = kind in ("implies", "implied")
+        self.reduce(_PRECEDENCE[kind] + arrow)
+        top = self.open[-1] if self.open else None
+        if arrow and top in ("implies", "implied"):
+            if top != kind:
+                self.fail("a -> b <- c can be read in two ways: write parentheses", place)
+            if kind == "implied":  # <- associates left, -> right
+                self.reduce(_PRECEDENCE[kind])
+        self.open.append(kind)
+
+    def reduce(self, least: int) -> None:
+        """Apply the connectives on top of the stack that bind at least as tightly as ``least``."""
+        out, opened = self.out, self.open
+        while opened:
+            kind = opened[-1]
+            if isinstance(kind, _Open) or _PRECEDENCE[kind] < least:
+                return
+            opened.pop()
+            if kind == "not":
+                out[-1] = _combine("not", None, (out[-1],))
+            else:
+                right = out.pop()
+                left = out.pop()
+                if kind == "implied":
+                    kind, left, right = "implies", right, left
+                out.append(_combine(kind, None, (left, right)))
+
+    # -- quantifiers --
+
+    def quantifier(self, kind: str, place: int, token: tuple[str, str, int]) -> tuple[str, str, int]:
+        """Read ``X, Y in drug, X != Y:`` and open it; return the token behind."""
+        variables: list[str] = []
+        domains: list[tuple[str, ...]] = []
+        guards: list[Guard] = []
+        waiting: list[str] = []
+        if sum(isinstance(item, _Open) and item.kind == "quantifier" for item in self.open) >= MAX_QUANTIFIERS:
+            self.fail(f"at most {MAX_QUANTIFIERS} quantifiers inside one another (limit MAX_QUANTIFIERS)", place)
+        while True:
+            left_token = token
+            token = self.inside()
+            if token[1] in ("=", "!=") and not waiting:
+                left = self.constant(left_token)
+                right_token = self.inside()
+                guards.append(Guard(left, token[1] == "=", self.constant(right_token)))
+                for side, side_token in ((left, left_token), (guards[-1].right, right_token)):
+                    if side_token[0] == "name" and side not in variables and side not in self.scope:
+                        known = {constant for domain in domains for constant in domain}
+                        if side not in known:
+                            self.fail(f"{side!r} is no variable and no constant of a domain here", side_token[2])
+                token = self.inside()
+            else:
+                if left_token[0] != "name":
+                    self.expected("the name of a variable", left_token)
+                variable = self.name(left_token)
+                if variable in variables or variable in waiting or variable in self.scope:
+                    self.fail(f"the variable {variable} is bound twice", left_token[2])
+                waiting.append(variable)
+                if token[1] == "in":
+                    token = self.inside()
+                    domain = self.domain(token, kind)
+                    variables += waiting
+                    domains += [domain] * len(waiting)
+                    waiting = []
+                    token = self.inside()
+            if token[1] == ":" and variables and not waiting:
+                break
+            if token[1] != ",":
+                self.expected(
+                    "',' or 'in'" if waiting else f"',' or ':' ({kind} X, Y in d, X != Y: ...)", token
+                )
+            token = self.inside()
+        quantifier = Quantifier(kind, tuple(variables), tuple(domains), tuple(guards))
+        self.open.append(_Open("quantifier", place, quantifier))
+        self.scope += variables
+        return self.inside()
+
+    def domain(self, token: tuple[str, str, int], kind: str) -> tuple[str, ...]:
+        """Return the constants of a declared domain that is not empty."""
+        if token[0] != "name":
+            self.expected("the name of a domain", token)
+        name = self.name(token)
+        if name not in self.domains:
+            near = nearest(name, self.domains)
+            hint = f"; did you mean {near!r}?" if near else f": declare it first, as in domain {name} = {{a, b}}"
+            self.fail(f"no domain {name!r}{hint}", token[2])
+        if not self.domains[name]:
+            self.fail(f"{kind} over the domain {name!r}, which is empty", token[2])
+        return self.domains[name]
+
+    def close_quantifiers(self) -> None:
+        """Close the quantifiers on top of the stack: their formula has ended."""
+        while self.open:
+            top = self.open[-1]
+            if not isinstance(top, _Open) or top.kind != "quantifier":
+                return
+            self.open.pop()
+            del self.scope[len(self.scope) - len(top.label.variables) :]
+            self.out[-1] = Template(top.label.kind, top.label, (self.out[-1],))
+
+    def finish(self) -> Sequence[Formula]:
+        """End a statement: leading ``forall`` make instances, what is left is one formula."""
+        self.reduce(0)
+        prefix: list[Quantifier] = []
+        for item in self.open:
+            assert isinstance(item, _Open)
+            if item.label.kind != "forall":
+                break
+            prefix.append(item.label)
+        del self.open[: len(prefix)]
+        self.close_quantifiers()
+        self.scope.clear()
+        (body,) = self.out
+        self.out.clear()
+        if isinstance(body, Formula) and not prefix:
+            return (body,)
+        found = list(instances(tuple(prefix), body, self.budget))
+        for name in atoms_of(*found):
+            self.atoms.setdefault(name)
+        return found
+
+
+def _combine(kind: str, label: Any, args: tuple[Formula | Template, ...]) -> Formula | Template:
+    for part in args:
+        if isinstance(part, Template):
+            return Template(kind, label, args)
+    return make(kind, label, args)  # type: ignore[arg-type]

@@ -1,0 +1,240 @@
+"""Theory: hard and weighted formulae over one ordered vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Context, Decimal, Inexact, localcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from lbm.errors import ParseError, WeightError
+from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds, quote
+from lbm.knowledge.parser import Weight, check_weight, parse, read_text, read_weight
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Weights have at most 100 digits and lie within 1e±100, so sums of them fit these digits exactly.
+_EXACT: Final = Context(prec=500, traps=[Inexact])
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One formula of a theory with its weight; without one it is hard.
+
+    ``line`` says where it was read, for messages; it does not count when statements are compared.
+    """
+
+    formula: Formula
+    weight: Weight | None = None
+    line: int | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return str(self.formula) if self.weight is None else f"{self.weight}: {self.formula}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PackedStatements(Sequence[Statement]):
+    """The statements of a theory of clauses, each made when it is looked at.
+
+    ``weights`` holds 0 for a hard clause; None: all are hard.
+    """
+
+    clauses: Clauses
+    weights: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.clauses)
+
+    @overload
+    def __getitem__(self, index: int) -> Statement: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Statement]: ...
+    def __getitem__(self, index: int | slice) -> Statement | list[Statement]:
+        if isinstance(index, slice):
+            return [self[j] for j in range(*index.indices(len(self)))]
+        weight = None if self.weights is None else int(self.weights[index]) or None
+        return Statement(self.clauses[index], weight)
+
+
+class Theory:
+    """Formulae over named atoms; with a weight a formula is soft, without one hard.
+
+    Parameters
+    ----------
+    statements
+        Formulae, texts of formulae, pairs (weight, formula or text), or Statements.
+    atoms
+        Names that come first, in this order; the others follow as they appear.
+
+    Examples
+    --------
+    >>> theory = Theory(["n", (10, "n -> r")])
+    >>> theory.atoms
+    ('n', 'r')
+    >>> print(theory)
+    n
+    10: n -> r
+    >>> theory.score({"n": True, "r": False})
+    0
+    """
+
+    __slots__ = ("_hash", "atoms", "statements")
+
+    atoms: tuple[str, ...]
+    statements: Sequence[Statement]
+
+    def __init__(
+        self,
+        statements: Iterable[Formula | str | tuple[Any, Formula | str] | Statement] = (),
+        *,
+        atoms: Iterable[str] = (),
+    ) -> None:
+        made = tuple(_statement(item) for item in statements)
+        order = dict.fromkeys(atom_name(name) for name in atoms)
+        order.update(dict.fromkeys(atoms_of(*(statement.formula for statement in made))))
+        self._fill(tuple(order), made)
+
+    def _fill(self, atoms: tuple[str, ...], statements: Sequence[Statement]) -> None:
+        object.__setattr__(self, "atoms", atoms)
+        object.__setattr__(self, "statements", statements)
+        object.__setattr__(self, "_hash", None)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a theory never changes: build another one")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.atoms, self.statements)
+
+    @classmethod
+    def from_parts(cls, atoms: tuple[str, ...], statements: Sequence[Statement]) -> Theory:
+        """Return the theory with these parts as they are; every atom must be named in ``atoms``."""
+        theory = cls.__new__(cls)
+        theory._fill(atoms, statements)
+        return theory
+
+    @classmethod
+    def from_clauses(cls, clauses: Clauses, weights: NDArray[np.int64] | None = None) -> Theory:
+        """Return a theory of packed clauses; a weight of 0 marks a hard one."""
+        return cls.from_parts(clauses.atoms, PackedStatements(clauses, weights))
+
+    @classmethod
+    def parse(cls, text: str, *, source: str | None = None) -> Theory:
+        """Read a theory from text in the ``.lbm`` format.
+
+        >>> len(Theory.parse("1000: n -> r\\n10: r -> ~p"))
+        2
+        """
+        reading = read_text(text, source=source)
+        if not reading.statements and not reading.atoms:
+            raise ParseError("expected at least one formula or an 'atoms' line, found none", source=source)
+        statements = tuple(Statement(read.formula, read.weight, read.line) for read in reading.statements)
+        return cls.from_parts(tuple(reading.atoms), statements)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Theory:
+        """Read a theory from a file in any format we know, by its name's ending."""
+        # wire.py stands behind this file: it reads theories, so it needs to know what one is.
+        from lbm.knowledge.wire import load_theory
+
+        return load_theory(path)
+
+    def __len__(self) -> int:
+        return len(self.statements)
+
+    def __iter__(self) -> Iterator[Statement]:
+        return iter(self.statements)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Theory):
+            return NotImplemented
+        return (
+            self.atoms == other.atoms
+            and len(self) == len(other)
+            and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        )
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            object.__setattr__(self, "_hash", hash((self.atoms, tuple(self.statements))))
+        return self._hash  # type: ignore[no-any-return, attr-defined]
+
+    def __str__(self) -> str:
+        return "".join(f"{line}\n" for line in to_lines(self)).rstrip("\n")
+
+    def __repr__(self) -> str:
+        hard = sum(statement.weight is None for statement in self.statements[:10_000])
+        if len(self) > 10_000:
+            return f"<Theory: {len(self.atoms)} atoms, {len(self)} formulae>"
+        return f"<Theory: {len(self.atoms)} atoms, {hard} hard and {len(self) - hard} soft formulae>"
+
+    def score(self, world: Mapping[str, Any]) -> Weight:
+        """Return Σ w_i over the soft formulae true in ``world``, exactly."""
+        soft = (statement for statement in self if statement.weight is not None)
+        return exact_sum(s.weight for s in soft if s.weight is not None and holds(s.formula, world))
+
+    def is_model(self, world: Mapping[str, Any]) -> bool:
+        """Return whether every hard formula is true in ``world``."""
+        return all(holds(s.formula, world) for s in self if s.weight is None)
+
+
+def _restore(atoms: tuple[str, ...], statements: Sequence[Statement]) -> Theory:
+    return Theory.from_parts(atoms, statements)
+
+
+def exact_sum(weights: Iterable[Weight]) -> Weight:
+    """Return the sum without rounding: an int, or a Decimal if any of the weights is one."""
+    with localcontext(_EXACT):
+        return sum(weights, start=0)
+
+
+def hard_weight(theory: Theory) -> Weight:
+    """Return W, the weight of a hard formula in a machine: 1 if nothing is soft, else 1 + Σ|w|."""
+    packed = theory.statements
+    if isinstance(packed, PackedStatements):
+        if packed.weights is None:
+            return 1
+        return 1 + sum(abs(weight) for weight in packed.weights.tolist())
+    soft = [abs(s.weight) for s in theory if s.weight is not None]
+    return exact_sum([1, *soft])
+
+
+def to_lines(theory: Theory) -> Iterator[str]:
+    """Yield the theory in the ``.lbm`` format, a line at a time, so that it parses back the same."""
+    met = dict.fromkeys(atoms_of(*(s.formula for s in theory)))
+    if tuple(met) != theory.atoms:
+        yield "atoms " + ", ".join(map(quote, theory.atoms))
+    for statement in theory:
+        yield str(statement)
+
+
+def as_weight(value: object) -> Weight:
+    """Return a weight from an int, a Decimal, a float (as it prints) or text, checked."""
+    if isinstance(value, bool):
+        raise WeightError(f"expected a number as weight, got {value!r}")
+    if isinstance(value, int | Decimal):
+        return check_weight(value)
+    if isinstance(value, float):
+        return check_weight(Decimal(repr(value)))
+    if isinstance(value, str):
+        return read_weight(value)
+    raise WeightError(f"expected a number as weight, got {value!r}")
+
+
+def _statement(item: object) -> Statement:
+    if isinstance(item, Statement):
+        return item
+    if isinstance(item, Formula):
+        return Statement(item)
+    if isinstance(item, str):
+        return Statement(parse(item))
+    if isinstance(item, tuple) and len(item) == 2:
+        weight, formula = item
+        if isinstance(formula, str):
+            formula = parse(formula)
+        if isinstance(formula, Formula):
+            return Statement(formula, None if weight is None else as_weight(weight))
+    raise TypeError(f"expected a formula, its text, or a pair (weight, formula), got {item!r}")
