@@ -1,0 +1,92 @@
+# `make demo` and `make test` work in a fresh clone: whatever they need, they set up first.
+# Other commands: make help. Without make (Windows), CONTRIBUTING.md has the same commands for pip and pytest.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+VENV    := .venv
+BIN     := $(VENV)/bin
+heading  = @printf '\n== %s\n' "$(1)"
+
+export MPLBACKEND ?= Agg
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
+
+.NOTPARALLEL:
+.PHONY: help setup demo test check format lint types contracts examples docs wheel bench lock clean
+
+help:                     ## these lines
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+# ------------------------------------------------------------------------------------------------- setting up
+
+# Everything installed has the version requirements.lock gives it. The train extra is left out: nothing here trains
+# a machine yet, and torch is a large download.
+setup: $(VENV)/.stamp     ## make .venv and install the project in it, pinned; does nothing the second time
+$(VENV)/.stamp: pyproject.toml requirements.lock
+	$(call heading,setup: $(VENV))
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -qq -c requirements.lock -e '.[plots,dev]'
+	@touch $@
+
+$(VENV)/.stamp-bench: $(VENV)/.stamp
+	$(call heading,setup: the peers that benchmarks compare with)
+	$(BIN)/python -m pip install -qq -c requirements.lock -e '.[bench]'
+	@touch $@
+
+# ------------------------------------------------------------------------------------------------- main jobs
+
+demo: setup               ## the tour: from formulae to machines, their energies and pictures
+	$(call heading,demo)
+	$(BIN)/python examples/demo.py
+
+test: setup               ## all tests and the examples in docstrings, README and docs, with coverage
+	$(call heading,tests)
+	$(BIN)/python -m pytest -n $(WORKERS) --cov
+
+check: setup format lint types contracts test examples docs wheel ## all that must hold before a change is merged
+	$(call heading,all checks passed)
+
+# ------------------------------------------------------------------------------------------------- parts of check
+
+format: setup             ## is every file formatted? (ruff format mends it)
+	$(call heading,format)
+	$(BIN)/ruff format --check .
+
+lint: setup               ## ruff's rules
+	$(call heading,lint)
+	$(BIN)/ruff check .
+
+types: setup              ## strict types of src/
+	$(call heading,types)
+	$(BIN)/mypy --strict src
+
+contracts: setup          ## rooms import only the rooms above them
+	$(call heading,import contracts)
+	$(BIN)/lint-imports --no-cache --no-logo
+
+examples: setup           ## run every script in examples/
+	@set -e; for script in examples/*.py; do \
+		printf '\n== example: %s\n' "$$script"; $(BIN)/python "$$script"; done
+
+docs: setup               ## the site, in site/
+	$(call heading,docs)
+	$(BIN)/mkdocs build --strict --quiet
+
+wheel: setup              ## build sdist and wheel in dist/, and run the tests against that wheel
+	$(call heading,build)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python tools/test_wheel.py dist
+
+# ------------------------------------------------------------------------------------------------- now and then
+
+bench: setup $(VENV)/.stamp-bench ## run every benchmark; figures depend on the machine, ratios less so
+	@set -e; for script in benchmarks/*.py; do \
+		printf '\n== benchmark: %s\n' "$$script"; $(BIN)/python "$$script"; done
+
+lock:                     ## choose new versions for requirements.lock
+	$(PYTHON) tools/lock.py
+
+clean:                    ## remove all that make can make again, .venv included
+	rm -rf $(VENV) build dist site .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find benchmarks examples src tests tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
