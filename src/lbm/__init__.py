@@ -1,0 +1,67 @@
+"""Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
+
+Names are loaded on first use, so that formulae never wait for arrays.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Formula": "lbm.knowledge.formula",
+    "atom": "lbm.knowledge.formula",
+    "atleast": "lbm.knowledge.formula",
+    "atmost": "lbm.knowledge.formula",
+    "exactly": "lbm.knowledge.formula",
+    "holds": "lbm.knowledge.formula",
+    "iff": "lbm.knowledge.formula",
+    "parse": "lbm.knowledge.parser",
+    "Theory": "lbm.knowledge.theory",
+    "to_sdnf": "lbm.logic.sdnf",
+    "Machine": "lbm.machine.rbm",
+    "load": "lbm.machine.store",
+    "save": "lbm.machine.store",
+    "translate": "lbm.machine.translate",
+}
+
+__all__ = [
+    "Formula",
+    "Machine",
+    "Theory",
+    "__version__",
+    "atleast",
+    "atmost",
+    "atom",
+    "exactly",
+    "holds",
+    "iff",
+    "load",
+    "parse",
+    "save",
+    "to_sdnf",
+    "translate",
+]
+
+if TYPE_CHECKING:
+    from lbm.knowledge.formula import Formula, atleast, atmost, atom, exactly, holds, iff
+    from lbm.knowledge.parser import parse
+    from lbm.knowledge.theory import Theory
+    from lbm.logic.sdnf import to_sdnf
+    from lbm.machine.rbm import Machine
+    from lbm.machine.store import load, save
+    from lbm.machine.translate import translate
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'lbm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

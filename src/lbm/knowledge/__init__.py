@@ -1,0 +1,1 @@
+"""What is said: formulae, the text format, theories."""

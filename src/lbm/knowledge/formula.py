@@ -154,9 +154,7 @@ class _Kept(weakref.ref[Formula]):
 # A plain dict of weak references: half the time of a WeakValueDictionary on the parser's hottest path.
 _shared: dict[Key, _Kept] = {}
 _sharing = threading.RLock()
-_set_kind, _set_label, _set_args = (
-    Formula.__dict__[slot].__set__ for slot in ("kind", "label", "args")
-)
+_set_kind, _set_label, _set_args = (Formula.__dict__[slot].__set__ for slot in ("kind", "label", "args"))
 
 
 def _forget(reference: weakref.ref[Formula], shared: dict[Key, _Kept] = _shared) -> None:

@@ -112,7 +112,9 @@ def parse(text: str, *, source: str | None = None) -> Formula:
     if not found:
         raise ParseError("expected a formula, found nothing", source=source)
     if len(found) > 1 or found[0].weight is not None:
-        raise ParseError("expected one formula without a weight; a theory is read by Theory.parse", source=source)
+        raise ParseError(
+            "expected one formula without a weight; a theory is read by Theory.parse", source=source
+        )
     return found[0].formula
 
 
@@ -149,7 +151,7 @@ def check_weight(weight: Weight) -> Weight:
         raise WeightError(f"a weight is a finite number, got {weight}")
     if weight == 0:
         raise WeightError("a weight of zero says nothing: leave the formula out, or give it a weight")
-    if not 1 / MAX_WEIGHT <= abs(weight) <= MAX_WEIGHT:
+    if not 1 / MAX_WEIGHT <= abs(Decimal(weight)) <= MAX_WEIGHT:
         raise WeightError(f"a weight lies between 1e-100 and 1e100 (limit MAX_WEIGHT), got {weight}")
     return weight
 
@@ -362,7 +364,9 @@ class _Reader:
                 if want:
                     self.expected("a formula", token)
                 if depth:
-                    unclosed = [item for item in opened if isinstance(item, _Open) and item.kind != "quantifier"]
+                    unclosed = [
+                        item for item in opened if isinstance(item, _Open) and item.kind != "quantifier"
+                    ]
                     self.fail("this parenthesis is never closed", unclosed[-1].place)
                 return self.finish()
             token = self.next()
@@ -372,7 +376,9 @@ class _Reader:
                         text, kind = self.arguments(text), "term"
                         token = self.next()
                     elif self.scope and text in self.scope:
-                        self.fail(f"{text} is a variable here: it stands inside a term, as in p({text})", place)
+                        self.fail(
+                            f"{text} is a variable here: it stands inside a term, as in p({text})", place
+                        )
                     else:
                         atoms.setdefault(text)
                         out.append(make("atom", text, ()))
@@ -500,8 +506,13 @@ class _Reader:
         domains: list[tuple[str, ...]] = []
         guards: list[Guard] = []
         waiting: list[str] = []
-        if sum(isinstance(item, _Open) and item.kind == "quantifier" for item in self.open) >= MAX_QUANTIFIERS:
-            self.fail(f"at most {MAX_QUANTIFIERS} quantifiers inside one another (limit MAX_QUANTIFIERS)", place)
+        if (
+            sum(isinstance(item, _Open) and item.kind == "quantifier" for item in self.open)
+            >= MAX_QUANTIFIERS
+        ):
+            self.fail(
+                f"at most {MAX_QUANTIFIERS} quantifiers inside one another (limit MAX_QUANTIFIERS)", place
+            )
         while True:
             left_token = token
             token = self.inside()
@@ -513,7 +524,9 @@ class _Reader:
                     if side_token[0] == "name" and side not in variables and side not in self.scope:
                         known = {constant for domain in domains for constant in domain}
                         if side not in known:
-                            self.fail(f"{side!r} is no variable and no constant of a domain here", side_token[2])
+                            self.fail(
+                                f"{side!r} is no variable and no constant of a domain here", side_token[2]
+                            )
                 token = self.inside()
             else:
                 if left_token[0] != "name":
@@ -548,7 +561,9 @@ class _Reader:
         name = self.name(token)
         if name not in self.domains:
             near = nearest(name, self.domains)
-            hint = f"; did you mean {near!r}?" if near else f": declare it first, as in domain {name} = {{a, b}}"
+            hint = (
+                f"; did you mean {near!r}?" if near else f": declare it first, as in domain {name} = {{a, b}}"
+            )
             self.fail(f"no domain {name!r}{hint}", token[2])
         if not self.domains[name]:
             self.fail(f"{kind} over the domain {name!r}, which is empty", token[2])

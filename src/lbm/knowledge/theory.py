@@ -86,6 +86,7 @@ class Theory:
 
     atoms: tuple[str, ...]
     statements: Sequence[Statement]
+    _hash: int | None
 
     def __init__(
         self,
@@ -123,9 +124,9 @@ class Theory:
 
     @classmethod
     def parse(cls, text: str, *, source: str | None = None) -> Theory:
-        """Read a theory from text in the ``.lbm`` format.
+        r"""Read a theory from text in the ``.lbm`` format.
 
-        >>> len(Theory.parse("1000: n -> r\\n10: r -> ~p"))
+        >>> len(Theory.parse("1000: n -> r\n10: r -> ~p"))
         2
         """
         reading = read_text(text, source=source)
@@ -160,7 +161,8 @@ class Theory:
     def __hash__(self) -> int:
         if self._hash is None:
             object.__setattr__(self, "_hash", hash((self.atoms, tuple(self.statements))))
-        return self._hash  # type: ignore[no-any-return, attr-defined]
+        assert self._hash is not None
+        return self._hash
 
     def __str__(self) -> str:
         return "".join(f"{line}\n" for line in to_lines(self)).rstrip("\n")
@@ -187,8 +189,16 @@ def _restore(atoms: tuple[str, ...], statements: Sequence[Statement]) -> Theory:
 
 def exact_sum(weights: Iterable[Weight]) -> Weight:
     """Return the sum without rounding: an int, or a Decimal if any of the weights is one."""
+    total: Weight = 0
     with localcontext(_EXACT):
-        return sum(weights, start=0)
+        for weight in weights:
+            total += weight
+    return total
+
+
+def magnitude(weight: Weight) -> Weight:
+    """Return |w|, exactly."""
+    return -weight if weight < 0 else weight
 
 
 def hard_weight(theory: Theory) -> Weight:
@@ -197,8 +207,8 @@ def hard_weight(theory: Theory) -> Weight:
     if isinstance(packed, PackedStatements):
         if packed.weights is None:
             return 1
-        return 1 + sum(abs(weight) for weight in packed.weights.tolist())
-    soft = [abs(s.weight) for s in theory if s.weight is not None]
+        return 1 + sum(map(abs, map(int, packed.weights.tolist())))
+    soft: list[Weight] = [magnitude(s.weight) for s in theory if s.weight is not None]
     return exact_sum([1, *soft])
 
 

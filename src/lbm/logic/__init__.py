@@ -1,0 +1,1 @@
+"""What it is equivalent to: cubes that exclude one another."""

@@ -1,115 +1,245 @@
-"""Clauses -> strict DNF, a million at a time.
+"""Formula -> strict DNF by its structure.
 
-A clause l1 | l2 | ... | lk is, by the paper's equation (conj_ext) applied to one literal after the
-other, the k cubes  l1;  ~l1 & l2;  ~l1 & ~l2 & l3;  ... which exclude one another.
+The paper's equation (conj_ext), g | h = g | (~g & h), for any g and h: a clause of k literals gives k
+cubes, an implication with k body literals k + 1. Products of the strict DNFs of two formulae are the
+strict DNF of their conjunction; where the two share no atoms nothing is lost by it.
+
+[TG21, equation short_horn_dnf] prints the general case wrongly; the worked example below it is
+right, and is what this gives. [ERRATA 1]
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
-from lbm.logic.cube import CubeRows, Ints, Literals
+from lbm.errors import TooManyCubes
+from lbm.knowledge.formula import Formula
+from lbm.logic.anatomy import Part, View, strip, view
+
+HUGE: Final = 10**18
+"""Sizes are not told apart beyond this."""
+
+MAX_STATES: Final = 1_000_000
+"""Steps spent on counting the cubes of one cardinality; past it its size is called HUGE."""
+
+Mask = tuple[int, int]
+"""A cube as two bit sets: the atoms it wants true, the atoms it wants false."""
+
+T = TypeVar("T")
 
 
-def literal_ranks(literals: Literals, atoms: int) -> Ints:
-    """Return the place of each literal in the order in which clauses are eliminated.
+class Elimination:
+    """Sizes and cubes of formulae by elimination; parts that formulae share are done once."""
 
-    The literal that most clauses share comes first, so that its cubes are shared too; among equals
-    the one met first, which keeps the order in which a rule was written.
+    def __init__(self) -> None:
+        self._views: dict[Formula, View] = {}
+        self._sizes: dict[Formula, Mask] = {}
 
-    Returns
-    -------
-    Shape (2·atoms + 1,), indexed by literal + atoms.
+    def size(self, formula: Formula, positive: bool = True) -> int:
+        """Return how many cubes elimination gives, at most: cubes that contradict themselves fall out."""
+        return self._size(strip(formula, positive))
+
+    def _size(self, part: Part) -> int:
+        node, positive = part
+        if node not in self._sizes:
+            self._measure(node)
+        return self._sizes[node][0 if positive else 1]
+
+    def _measure(self, root: Formula) -> None:
+        stack = [(root, False)]
+        while stack:
+            node, ready = stack.pop()
+            if node in self._sizes:
+                continue
+            if not ready:
+                self._views[node] = view(node)
+                stack.append((node, True))
+                stack.extend((part, False) for part, _ in self._views[node].parts if part is not node)
+            else:
+                self._sizes[node] = self._measured(self._views[node])
+
+    def _measured(self, seen: View) -> Mask:
+        """Return the sizes of a formula and of its negation from those of its parts."""
+        if seen.op == "literal":
+            return 1, 1
+        if seen.op == "constant":
+            return int(seen.label), int(not seen.label)
+        pairs = [(self._size((part, sign)), self._size((part, not sign))) for part, sign in seen.parts]
+        if seen.op == "or":
+            return _capped(_disjunction_size(pairs))
+        if seen.op == "and":
+            yes, no = _disjunction_size([(no, yes) for yes, no in pairs])
+            return _capped((no, yes))
+        if seen.op == "xor":
+            odd, even = 0, 1
+            for yes, no in pairs:
+                odd, even = _capped((odd * no + even * yes, even * no + odd * yes))
+            return (odd, even) if seen.label else (even, odd)
+        if len(pairs) * (min(seen.label[1], len(pairs)) + 1) > MAX_STATES:
+            return HUGE, HUGE
+        yes = count_up(pairs, seen.label, 1, 0, _capped_sum)
+        least, most, inside = seen.label
+        no = count_up(pairs, (least, most, not inside), 1, 0, _capped_sum)
+        return yes, no
+
+    def cubes(self, formula: Formula, place: dict[str, int], limit: int) -> list[Mask]:
+        """Return the strict DNF of ``formula``; ``place`` numbers its atoms from 0.
+
+        Raises TooManyCubes where it would pass ``limit``.
+        """
+        root = strip(formula)
+        if self._size(root) > limit:
+            raise TooManyCubes(
+                f"elimination gives up to {_said(self._size(root))} cubes, more than {limit}: "
+                "try method='auto', which may use definitional atoms, or a larger budget",
+                limit="budget",
+                value=limit,
+            )
+        made: dict[Part, list[Mask]] = {}
+        stack = [root]
+        while stack:
+            part = stack[-1]
+            if part in made:
+                stack.pop()
+                continue
+            seen = self._seen(part)
+            needed = [need for need in self._needs(seen) if need not in made]
+            if needed:
+                stack += needed
+            else:
+                made[part] = self._build(part, seen, made, place)
+                stack.pop()
+        return made[root]
+
+    def _seen(self, part: Part) -> View:
+        """Return the view of a part: that of its formula, or by De Morgan its mirror image."""
+        node, positive = part
+        seen = self._views[node]
+        if positive or seen.op == "literal":
+            return seen
+        if seen.op == "constant":
+            return View("constant", (), not seen.label)
+        if seen.op == "xor":
+            return View("xor", seen.parts, not seen.label)
+        if seen.op == "count":
+            least, most, inside = seen.label
+            return View("count", seen.parts, (least, most, not inside))
+        mirrored = tuple([(inner, not sign) for inner, sign in seen.parts])
+        return View("and" if seen.op == "or" else "or", mirrored)
+
+    def _needs(self, seen: View) -> list[Part]:
+        """Return the parts, and the negated parts, whose cubes are put together."""
+        if seen.op in ("literal", "constant"):
+            return []
+        if seen.op == "and":
+            return list(seen.parts)
+        both = [*seen.parts, *((part, not sign) for part, sign in seen.parts)]
+        return both[:-1] if seen.op == "or" and len(seen.parts) == 1 else both
+
+    def _build(
+        self, part: Part, seen: View, made: dict[Part, list[Mask]], place: dict[str, int]
+    ) -> list[Mask]:
+        if seen.op == "literal":
+            bit = 1 << place[seen.label]
+            return [(bit, 0) if part[1] else (0, bit)]
+        if seen.op == "constant":
+            return [(0, 0)] if seen.label else []
+        if seen.op == "and":
+            cubes = [(0, 0)]
+            for item in seen.parts:
+                cubes = times(cubes, made[item])
+            return cubes
+        pairs = [(made[(node, sign)], made.get((node, not sign), [])) for node, sign in seen.parts]
+        if seen.op == "or":
+            sizes = [(self._size(item), self._size((item[0], not item[1]))) for item in seen.parts]
+            cubes, rest = [], [(0, 0)]
+            for index in disjunction_order(sizes):
+                yes, no = pairs[index]
+                cubes = cubes + times(rest, yes)
+                rest = times(rest, no)
+            return cubes
+        if seen.op == "xor":
+            odd: list[Mask] = []
+            even: list[Mask] = [(0, 0)]
+            for yes, no in pairs:
+                odd, even = times(odd, no) + times(even, yes), times(even, no) + times(odd, yes)
+            return odd if seen.label else even
+        return count_up(
+            pairs, seen.label, [(0, 0)], [], lambda yes, up, no, stay: times(yes, up) + times(no, stay)
+        )
+
+
+def times(left: Sequence[Mask], right: Sequence[Mask]) -> list[Mask]:
+    """Return every consistent conjunction of a cube of each side."""
+    return [
+        (true | more_true, false | more_false)
+        for true, false in left
+        for more_true, more_false in right
+        if not (true | more_true) & (false | more_false)
+    ]
+
+
+def disjunction_order(sizes: Sequence[Mask]) -> list[int]:
+    """Return the order of parts in which g1 | (~g1 & g2) | (~g1 & ~g2 & g3) | ... is shortest.
+
+    With c_i cubes for part i and n_i for its negation the sum is c1 + n1·c2 + n1·n2·c3 + ...;
+    exchanging neighbours shows that it is least in increasing order of (n_i - 1)/c_i. Literals come
+    first, as they were written.
     """
-    index = literals + atoms
-    count = np.bincount(index, minlength=2 * atoms + 1)
-    met = np.full(2 * atoms + 1, len(literals), dtype=np.int64)
-    met[index[::-1]] = np.arange(len(literals) - 1, -1, -1)
-    order = np.lexsort((met, -count))
-    ranks = np.empty(2 * atoms + 1, dtype=np.int64)
-    ranks[order] = np.arange(2 * atoms + 1)
-    return ranks
+    return sorted(range(len(sizes)), key=lambda i: (sizes[i][1] - 1) / sizes[i][0] if sizes[i][0] else HUGE)
 
 
-def clause_rows(literals: Literals, starts: Ints) -> tuple[list[tuple[Literals, Ints]], Ints]:
-    """Return clauses by length, (rows, clause numbers), and the numbers of those that are always true.
+def _disjunction_size(sizes: Sequence[Mask]) -> Mask:
+    total, rest = 0, 1
+    for index in disjunction_order(sizes):
+        yes, no = sizes[index]
+        total, rest = _capped((total + rest * yes, rest * no))
+    return total, rest
 
-    A literal that stands twice in a clause counts once.
+
+def count_up(
+    pairs: Sequence[tuple[T, T]],
+    label: tuple[int, int, bool],
+    always: T,
+    never: T,
+    join: Callable[[T, T, T, T], T],
+) -> T:
+    """Return what a cardinality comes to, part after part.
+
+    From the last part back: with j parts true so far, ``join(yes, one more, no, as before)``. A state
+    from which every end is allowed is ``always``, one from which none is, ``never``.
     """
-    lengths = np.diff(starts)
-    found: list[tuple[Literals, Ints]] = []
-    valid: list[int] = []
-    odd: dict[int, list[tuple[list[int], int]]] = {}
-    for length in np.unique(lengths).tolist():
-        numbers = np.flatnonzero(lengths == length)
-        rows = literals[starts[numbers][:, None] + np.arange(length)] if length else _nothing(len(numbers))
-        if length > 1:
-            by_atom = np.sort(np.abs(rows), axis=1)
-            repeats = (by_atom[:, 1:] == by_atom[:, :-1]).any(axis=1)
-            for number in numbers[repeats].tolist():
-                clause = list(dict.fromkeys(literals[starts[number] : starts[number + 1]].tolist()))
-                if any(-literal in clause for literal in clause):
-                    valid.append(number)
-                else:
-                    odd.setdefault(len(clause), []).append((clause, number))
-            if repeats.any():
-                rows, numbers = rows[~repeats], numbers[~repeats]
-        found.append((rows, numbers))
-    for items in odd.values():
-        clauses, which = zip(*items, strict=True)
-        found.append((np.array(clauses, dtype=np.int32), np.array(which, dtype=np.int64)))
-    return found, np.array(valid, dtype=np.int64)
+    least, most, inside = label
+    number = len(pairs)
+
+    def settled(i: int, j: int) -> bool | None:
+        if j > most or j + number - i < least:
+            return not inside
+        return inside if least <= j and j + number - i <= most else None
+
+    row: dict[int, T] = {}
+    for i in range(number, -1, -1):
+        new: dict[int, T] = {}
+        for j in range(min(i, most + 1) + 1):
+            end = settled(i, j)
+            if end is not None:
+                new[j] = always if end else never
+            else:
+                yes, no = pairs[i]
+                up = row[j + 1]
+                new[j] = join(yes, up, no, row[j])
+        row = new
+    return row[0]
 
 
-def eliminate(
-    literals: Literals, starts: Ints, owners: Ints, atoms: int, *, ranks: Ints | None = None
-) -> list[CubeRows]:
-    """Return the strict DNF of many clauses, the longest cube of each first. [TG21, equation conj_ext]
-
-    Parameters
-    ----------
-    literals, starts
-        The clauses, packed as in Cubes.
-    owners
-        Shape (clauses,): the formula each clause stands for.
-    atoms
-        How many atoms there are.
-    ranks
-        The order of elimination, as :func:`literal_ranks` gives it, which is the default.
-    """
-    if ranks is None:
-        ranks = literal_ranks(literals, atoms)
-    by_rank = np.argsort(ranks).astype(np.int32) - np.int32(atoms)
-    ranks = ranks.astype(np.int32)
-    found: list[CubeRows] = []
-    by_length, valid = clause_rows(literals, starts)
-    for rows, numbers in by_length:
-        length = rows.shape[1]
-        owner = owners[numbers]
-        if length > 1:
-            rows = by_rank[np.sort(ranks[rows + atoms], axis=1)]
-        for last in range(length):
-            cubes = -rows[:, : last + 1]
-            cubes[:, last] *= -1
-            place = np.full(len(numbers), length - 1 - last, dtype=np.int64)
-            found.append(CubeRows(by_atom(cubes), owner, place))
-    if len(valid):
-        found.append(CubeRows(_nothing(len(valid)), owners[valid], np.zeros(len(valid), dtype=np.int64)))
-    return found
+def _capped(pair: Mask) -> Mask:
+    return min(pair[0], HUGE), min(pair[1], HUGE)
 
 
-def by_atom(rows: Literals) -> Literals:
-    """Return rows of literals with each row in atom order."""
-    if rows.shape[1] < 2:
-        return rows
-    if rows.shape[1] == 2:
-        swap = np.abs(rows[:, 0]) > np.abs(rows[:, 1])
-        return np.where(swap[:, None], rows[:, ::-1], rows)
-    # An atom and its sign in one number: sorting it sorts by atom.
-    keys = np.abs(rows) * 2 + (rows < 0)
-    keys.sort(axis=1)
-    return np.where(keys & 1, -(keys >> 1), keys >> 1).astype(np.int32)
+def _capped_sum(yes: int, up: int, no: int, stay: int) -> int:
+    return min(yes * up + no * stay, HUGE)
 
 
-def _nothing(count: int) -> Literals:
-    return np.zeros((count, 0), dtype=np.int32)
+def _said(size: int) -> str:
+    return f"more than {HUGE:.0e}" if size >= HUGE else str(size)

@@ -1,0 +1,1 @@
+"""What it weighs: restricted Boltzmann machines with named units."""

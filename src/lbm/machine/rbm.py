@@ -131,7 +131,8 @@ class Machine:
 
     def __repr__(self) -> str:
         extra = f" ({len(self.definitions)} of them definitional)" if self.definitions else ""
-        return f"<Machine: {len(self.atoms)} visible{extra} and {self.hidden} hidden units, ε = {self.epsilon:g}>"
+        size = f"{len(self.atoms)} visible{extra} and {self.hidden} hidden units"
+        return f"<Machine: {size}, ε = {self.epsilon:g}>"
 
     # -- worlds --
 
@@ -218,7 +219,7 @@ class Machine:
         if h.shape[-1:] != (self.hidden,):
             raise ValueError(f"expected hidden states over {self.hidden} units, got shape {h.shape}")
         field_ = _times(x, self.weights) + self.hidden_bias
-        return -(field_ * h).sum(axis=-1) - x @ self.visible_bias
+        return np.asarray(-(field_ * h).sum(axis=-1) - x @ self.visible_bias)
 
     def rank_energy(self, worlds: ArrayLike | Mapping[str, Any]) -> Floats:
         """Return min_h E(x, h): every hidden unit whose input is positive is on. [TG21, Theorem 1]"""

@@ -1,0 +1,1 @@
+"""What follows: proofs."""

@@ -1,0 +1,265 @@
+"""Theory -> Machine: a visible unit per atom, a hidden unit per cube. [TG21, Theorem 1, Proposition 2]"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lbm.knowledge.clauses import as_clause
+from lbm.knowledge.formula import Formula, atom, iff
+from lbm.knowledge.theory import PackedStatements, Theory, hard_weight
+from lbm.logic.cube import CubeRows, Ints, Literals, merge
+from lbm.logic.definitions import Definer
+from lbm.logic.many import eliminate
+from lbm.logic.sdnf import BUDGET, Rows, check_method, choices, flat_choices
+from lbm.machine.rbm import Floats, Machine
+
+
+def translate(
+    theory: Theory | Formula,
+    *,
+    epsilon: float = 0.5,
+    merge: bool = True,
+    method: str = "auto",
+    budget: int = BUDGET,
+    encoding: str = "sdnf",
+) -> Machine:
+    """Build the machine whose energy wells are the models of the formulae.
+
+        E(x, h) = -Σ_j h_j w_j (Σ_{t ∈ T_j} x_t - Σ_{k ∈ K_j} x_k - |T_j| + ε)
+
+    T_j and K_j are the atoms that cube j wants true and false. Cubes of one formula exclude one
+    another, so that -min_h E(x, h)/ε + offset = score(x) + W · (number of hard formulae true in x).
+    A formula of negative weight -w enters as w: ~formula, the rest as offset. [TG21, Theorem 1 and
+    Proposition 2; ERRATA 8]
+
+    Parameters
+    ----------
+    theory
+        A theory, or one formula, which is taken as hard.
+    epsilon
+        ε, strictly between 0 and 1.
+    merge
+        Whether identical cubes of different formulae become one unit of added weight.
+    method, budget
+        How each formula becomes a strict DNF: see :func:`lbm.logic.sdnf.to_sdnf`.
+    encoding
+        ``sdnf``, or ``penalty``: Penalty Logic's network, the paper's point of comparison.
+
+    Examples
+    --------
+    >>> from lbm import Theory
+    >>> translate(Theory.parse("1000: n -> r"))
+    <Machine: 2 visible and 2 hidden units, ε = 0.5>
+    """
+    if isinstance(theory, Formula):
+        theory = Theory([theory])
+    if not isinstance(theory, Theory):
+        raise TypeError(f"expected a theory or a formula, got {theory!r}: Theory.parse reads text")
+    if not 0 < epsilon < 1:
+        raise ValueError(f"epsilon must lie strictly between 0 and 1, got {epsilon}")
+    if encoding == "penalty":
+        from lbm.machine.penalty import penalty_machine
+
+        return penalty_machine(theory, epsilon=epsilon)
+    if encoding != "sdnf":
+        raise ValueError(f"expected the encoding 'sdnf' or 'penalty', got {encoding!r}")
+    check_method(method, budget)
+    return _assemble(theory, _Cubes.of(theory, method, budget), epsilon, merge)
+
+
+@dataclass(slots=True)
+class _Cubes:
+    """The cubes of a theory's formulae, then of the definitions they brought in."""
+
+    atoms: tuple[str, ...]
+    groups: list[CubeRows] = field(default_factory=list)
+    definitions: tuple[str, ...] = ()
+    uses: dict[int, set[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, theory: Theory, method: str, budget: int) -> _Cubes:
+        """Return the cubes of every formula of a theory."""
+        clauses, general = _sort_out(theory, method, budget)
+        literals, starts, owners = clauses
+        groups = eliminate(literals, starts, owners, len(theory.atoms)) if len(owners) else []
+
+        place = {name: number for number, name in enumerate(theory.atoms, start=1)}
+        definer = Definer.beside(theory.atoms)
+        found: dict[int, list[Rows]] = {}
+        uses: dict[int, set[int]] = {}
+        for number, formula in general:
+            found[number] = choices(formula, place, definer, method=method, budget=budget)
+            uses[number] = _mentioned(found[number][0], len(theory.atoms))
+        for number, (name, piece) in enumerate(definer.definitions.items(), start=len(theory)):
+            found[number] = flat_choices(iff(atom(name), piece), place)
+            uses[number] = _mentioned(found[number][0], len(theory.atoms)) - {number - len(theory)}
+        groups += _rows(_most_shared(found, groups))
+        return cls(tuple(place), groups, tuple(definer.definitions), uses)
+
+
+def _mentioned(cubes: Rows, atoms: int) -> set[int]:
+    """Return the definitions, by their numbers, that cubes mention."""
+    return {abs(literal) - atoms - 1 for cube in cubes for literal in cube if abs(literal) > atoms}
+
+
+def _sort_out(
+    theory: Theory, method: str, budget: int
+) -> tuple[tuple[Literals, Ints, Ints], list[tuple[int, Formula]]]:
+    """Return the clauses of a theory, packed, and the other formulae with their numbers.
+
+    A formula of negative weight is negated here, once and for all.
+    """
+    statements = theory.statements
+    longest = budget if method == "auto" else None
+    if method not in ("auto", "elimination"):
+        longest = -1
+    if isinstance(statements, PackedStatements):
+        clauses = statements.clauses
+        lengths = np.diff(clauses.starts)
+        long = np.flatnonzero(lengths > longest) if longest is not None else lengths[:0]
+        if not len(long):
+            owners = np.arange(len(clauses), dtype=np.int64)
+            return (clauses.literals, clauses.starts, owners), []
+        keep = np.flatnonzero(lengths <= longest)
+        starts = np.concatenate([[0], np.cumsum(lengths[keep])])
+        inside = np.repeat(lengths <= (longest or 0), lengths)
+        packed = clauses.literals[inside], starts, keep
+        return packed, [(number, clauses[number]) for number in long.tolist()]
+    place = {name: i + 1 for i, name in enumerate(theory.atoms)}
+    literals: list[int] = []
+    ends, owner_list = [0], []
+    general: list[tuple[int, Formula]] = []
+    for number, statement in enumerate(statements):
+        formula = statement.formula
+        if statement.weight is not None and statement.weight < 0:
+            formula = ~formula
+        clause = as_clause(formula) if longest != -1 else None
+        if clause is None or (longest is not None and len(clause) > longest):
+            general.append((number, formula))
+            continue
+        literals += [place[name] if wanted else -place[name] for name, wanted in clause]
+        ends.append(len(literals))
+        owner_list.append(number)
+    arrays = (
+        np.array(literals, dtype=np.int32),
+        np.array(ends, dtype=np.int64),
+        np.array(owner_list, dtype=np.int64),
+    )
+    return arrays, general
+
+
+def _most_shared(choices: dict[int, list[Rows]], groups: Sequence[CubeRows]) -> dict[int, Rows]:
+    """Return for each formula the strict DNF, among equally short ones, that shares most cubes."""
+    if all(len(ways) == 1 for ways in choices.values()):
+        return {number: ways[0] for number, ways in choices.items()}
+    wanted = Counter(tuple(cube) for ways in choices.values() for way in ways for cube in way)
+    for group in groups:
+        wanted.update(cube for cube in map(tuple, group.rows.tolist()) if cube in wanted)
+    taken: dict[int, Rows] = {}
+    for number, ways in choices.items():
+        for way in ways[1:]:
+            wanted.subtract(tuple(cube) for cube in way)
+        best = ways[0]
+        if len(ways) > 1:
+            wanted.subtract(tuple(cube) for cube in ways[0])
+            best = max(ways, key=lambda way: sum(wanted[tuple(cube)] > 0 for cube in way))
+            wanted.update(tuple(cube) for cube in best)
+        taken[number] = best
+    return taken
+
+
+def _rows(chosen: dict[int, Rows]) -> list[CubeRows]:
+    """Return cubes as arrays, by length."""
+    by_length: dict[int, tuple[list[list[int]], list[int], list[int]]] = {}
+    for number, cubes in chosen.items():
+        for place, cube in enumerate(cubes):
+            rows, owners, places = by_length.setdefault(len(cube), ([], [], []))
+            rows.append(cube)
+            owners.append(number)
+            places.append(place)
+    return [
+        CubeRows(
+            np.array(rows, dtype=np.int32).reshape(len(rows), length),
+            np.array(owners, dtype=np.int64),
+            np.array(places, dtype=np.int64),
+        )
+        for length, (rows, owners, places) in by_length.items()
+    ]
+
+
+def _assemble(theory: Theory, cubes: _Cubes, epsilon: float, identical: bool) -> Machine:
+    """Give every cube its unit, weight and bias."""
+    from scipy.sparse import csc_array
+
+    formulae, names = len(theory), cubes.definitions
+    hard = float(hard_weight(theory))
+    weights, offset = _formula_weights(theory, hard)
+    if names:
+        defined = _definition_weights(cubes, weights)
+        weights = np.concatenate([weights, defined])
+        offset -= float(defined.sum())
+    merged = merge(cubes.groups, formulae + len(names), len(cubes.atoms), identical=identical)
+    hidden = len(merged.starts) - 1
+    unit_weights: Floats = np.bincount(merged.unit, weights=weights[merged.owner], minlength=hidden).astype(
+        np.float64
+    )
+    lengths = np.diff(merged.starts)
+    positive = merged.literals > 0
+    data = np.repeat(unit_weights, lengths)
+    data[~positive] *= -1
+    before = np.concatenate([[0], np.cumsum(positive)])
+    wanted_true = before[merged.starts[1:]] - before[merged.starts[:-1]]
+    matrix = csc_array((data, np.abs(merged.literals) - 1, merged.starts), shape=(len(cubes.atoms), hidden))
+    return Machine(
+        atoms=cubes.atoms,
+        weights=matrix,
+        visible_bias=np.zeros(len(cubes.atoms)),
+        hidden_bias=unit_weights * (epsilon - wanted_true),
+        epsilon=epsilon,
+        offset=offset,
+        unit_weights=unit_weights,
+        hard_weight=hard,
+        owner=merged.owner,
+        unit=merged.unit,
+        definitions=names,
+        theory=theory,
+    )
+
+
+def _formula_weights(theory: Theory, hard: float) -> tuple[Floats, float]:
+    """Return |w| of every formula, W for the hard ones, and what negative weights leave behind."""
+    statements = theory.statements
+    if isinstance(statements, PackedStatements):
+        if statements.weights is None:
+            return np.full(len(statements), hard), 0.0
+        weights = statements.weights.astype(np.float64)
+        return np.where(weights == 0, hard, weights), 0.0
+    signed = np.array([hard if s.weight is None else float(s.weight) for s in statements], dtype=np.float64)
+    return np.abs(signed), float(signed[signed < 0].sum())
+
+
+def _definition_weights(cubes: _Cubes, weights: Floats) -> Floats:
+    """Return a weight for every definition that exceeds all formulae that depend on it.
+
+    Breaking a definition can then never pay: mending it and recomputing the atoms that depend on it
+    loses at most the weights of those formulae.
+    """
+    formulae = len(weights)
+    dependants = [0] * len(cubes.definitions)  # bit sets of formulae
+    for number, used in cubes.uses.items():
+        if number < formulae:
+            for definition in used:
+                dependants[definition] |= 1 << number
+    for i in range(len(dependants) - 1, -1, -1):  # a definition mentions only earlier ones
+        for definition in cubes.uses[formulae + i]:
+            dependants[definition] |= dependants[i]
+    known: dict[int, float] = {}
+    for users in dependants:
+        if users not in known:
+            bits = [i for i in range(users.bit_length()) if users >> i & 1]
+            known[users] = 1.0 + float(weights[bits].sum())
+    return np.array([known[users] for users in dependants])
