@@ -111,10 +111,12 @@ class Merged:
     """Units and their parts: ``unit[i]`` is the unit that the i-th part became a part of.
 
     Parts stand in the order of their formulae (``owner``), units in the order of their first part.
+    ``positive`` counts the atoms that each unit wants true.
     """
 
     literals: Literals
     starts: Ints
+    positive: Ints
     owner: Ints
     unit: Ints
 
@@ -147,19 +149,23 @@ def merge(groups: Sequence[CubeRows], formulae: int, atoms: int, *, identical: b
 
     leads = leader == np.arange(total)
     number = np.cumsum(leads) - 1  # a leader's number among the leaders: its unit
-    length = np.zeros(int(leads.sum()) + 1, dtype=np.int64)
-    for rows, where in placed:
-        length[number[where[leads[where]]] + 1] = rows.shape[1]
-    starts = np.cumsum(length)
-    literals = np.empty(int(starts[-1]), dtype=np.int32)
+    units: list[tuple[Literals, Ints]] = []
     for rows, where in placed:
         kept = leads[where]
-        at = starts[number[where[kept]]]
-        kept_rows = rows if kept.all() else rows[kept]
+        units.append((rows, number[where]) if kept.all() else (rows[kept], number[where[kept]]))
+    lengths = np.zeros(int(leads.sum()) + 1, dtype=np.int64)
+    positive = np.zeros(len(lengths) - 1, dtype=np.int64)
+    for rows, unit in units:
+        lengths[unit + 1] = rows.shape[1]
+        positive[unit] = sum((rows[:, column] > 0).astype(np.int64) for column in range(rows.shape[1]))
+    starts = np.cumsum(lengths)
+    literals = np.empty(int(starts[-1]), dtype=np.int32)
+    for rows, unit in units:
+        at = starts[unit]
         for column in range(rows.shape[1]):
-            literals[at + column] = kept_rows[:, column]
+            literals[at + column] = rows[:, column]
     owner = np.repeat(np.arange(formulae, dtype=np.int64), per_formula[1:])
-    return Merged(literals, starts, owner, number[leader])
+    return Merged(literals, starts, positive, owner, number[leader])
 
 
 def _leaders(rows: Literals, where: Ints, atoms: int) -> Ints:

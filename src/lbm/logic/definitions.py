@@ -69,7 +69,7 @@ class Definer:
     @classmethod
     def beside(cls, atoms: Iterable[str]) -> Definer:
         """Return a definer whose names clash with none of ``atoms``."""
-        taken = {match[1] for name in atoms if (match := re.fullmatch(r"(_+t)\d+", name))}
+        taken = {match[1] for name in atoms if name[0] == "_" and (match := re.fullmatch(r"(_+t)\d+", name))}
         prefix = "_t"
         while prefix in taken:
             prefix = "_" + prefix

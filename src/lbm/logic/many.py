@@ -25,7 +25,7 @@ def literal_ranks(literals: Literals, atoms: int) -> Ints:
     count = np.bincount(index, minlength=2 * atoms + 1)
     met = np.full(2 * atoms + 1, len(literals), dtype=np.int64)
     met[index[::-1]] = np.arange(len(literals) - 1, -1, -1)
-    order = np.lexsort((met, -count))
+    order = np.argsort((count.max(initial=0) - count << 32) + met)
     ranks = np.empty(2 * atoms + 1, dtype=np.int64)
     ranks[order] = np.arange(2 * atoms + 1)
     return ranks

@@ -87,6 +87,8 @@ class _Cubes:
         literals, starts, owners = clauses
         groups = eliminate(literals, starts, owners, len(theory.atoms)) if len(owners) else []
 
+        if not general:  # a million clauses need no names
+            return cls(theory.atoms, groups)
         place = {name: number for number, name in enumerate(theory.atoms, start=1)}
         definer = Definer.beside(theory.atoms)
         found: dict[int, list[Rows]] = {}
@@ -207,18 +209,18 @@ def _assemble(theory: Theory, cubes: _Cubes, epsilon: float, identical: bool) ->
     unit_weights: Floats = np.bincount(merged.unit, weights=weights[merged.owner], minlength=hidden).astype(
         np.float64
     )
-    lengths = np.diff(merged.starts)
-    positive = merged.literals > 0
-    data = np.repeat(unit_weights, lengths)
-    data[~positive] *= -1
-    before = np.concatenate([[0], np.cumsum(positive)])
-    wanted_true = before[merged.starts[1:]] - before[merged.starts[:-1]]
-    matrix = csc_array((data, np.abs(merged.literals) - 1, merged.starts), shape=(len(cubes.atoms), hidden))
+    data = np.repeat(unit_weights, np.diff(merged.starts))
+    np.negative(data, out=data, where=merged.literals < 0)
+    rows = np.abs(merged.literals)
+    rows -= 1
+    small = merged.starts[-1] < np.iinfo(np.int32).max  # scipy wants both index arrays of one kind
+    starts = merged.starts.astype(np.int32) if small else merged.starts
+    matrix = csc_array((data, rows, starts), shape=(len(cubes.atoms), hidden))
     return Machine(
         atoms=cubes.atoms,
         weights=matrix,
         visible_bias=np.zeros(len(cubes.atoms)),
-        hidden_bias=unit_weights * (epsilon - wanted_true),
+        hidden_bias=unit_weights * (epsilon - merged.positive),
         epsilon=epsilon,
         offset=offset,
         unit_weights=unit_weights,
