@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
-from lbm.knowledge.formula import FALSE, TRUE, Formula, disjunction, make, postorder
+from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, disjunction, make, postorder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,20 +112,8 @@ def definitional(
         next_free += 1
         return next_free - 1
 
-    expanded: dict[Formula, Formula] = {}
-    order: list[Formula] = []
-    for formula in formulae:
-        for node in postorder(formula):
-            if node in expanded:
-                continue
-            plain = node
-            if node.kind in ("atleast", "atmost", "exactly"):
-                plain = counter(node)
-            expanded[node] = plain
-            order.extend(part for part in postorder(plain))
-    for node in order:
-        if node in literal:
-            continue
+    def define(node: Formula) -> None:
+        nonlocal always, clauses
         kind = node.kind
         if kind == "atom":
             literal[node] = place[node.label]
@@ -147,11 +135,15 @@ def definitional(
             else:
                 b = -b if kind == "iff" else b
                 clauses += [[-new, a, b], [-new, -a, -b], [new, -a, b], [new, a, -b]]
-        else:
-            literal[node] = literal[expanded[node]]
-    for node, plain in expanded.items():
-        if node is not plain:
+
+    for node in postorder(*formulae):
+        if node.kind in CARDINALITIES:
+            plain = counter(node)
+            for part in postorder(plain, known=literal):
+                define(part)
             literal[node] = literal[plain]
+        elif node not in literal:
+            define(node)
     return clauses, [literal[formula] for formula in formulae], next_free
 
 
@@ -166,13 +158,18 @@ def as_clause(formula: Formula) -> list[tuple[str, bool]] | None:
     [('x1', False), ('x2', True), ('y', True)]
     """
     found: list[tuple[str, bool]] = []
+    seen: set[tuple[Formula, bool]] = set()  # a shared part says the same thing twice
     stack = [(formula, True)]
     while stack:
         node, wanted = stack.pop()
         kind = node.kind
         if kind == "atom":
             found.append((node.label, wanted))
-        elif kind == "not":
+            continue
+        if (node, wanted) in seen:
+            continue
+        seen.add((node, wanted))
+        if kind == "not":
             stack.append((node.args[0], not wanted))
         elif kind == ("or" if wanted else "and"):
             stack += [(node.args[1], wanted), (node.args[0], wanted)]

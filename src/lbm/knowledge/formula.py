@@ -11,7 +11,7 @@ import re
 import threading
 import unicodedata
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Any, Final, TypeVar
 
@@ -157,9 +157,14 @@ _sharing = threading.RLock()
 _set_kind, _set_label, _set_args = (Formula.__dict__[slot].__set__ for slot in ("kind", "label", "args"))
 
 
-def _forget(reference: weakref.ref[Formula], shared: dict[Key, _Kept] = _shared) -> None:
+def _forget(
+    reference: weakref.ref[Formula],
+    # Bound here, because at the end of the program module names are gone before the last formulae.
+    shared: dict[Key, _Kept] = _shared,
+    sharing: threading.RLock = _sharing,  # type: ignore[valid-type]
+) -> None:
     key = reference.key  # type: ignore[attr-defined]
-    with _sharing:
+    with sharing:
         # Only its own entry: an equal formula may have been made since.
         if shared.get(key) is reference:
             del shared[key]
@@ -307,15 +312,15 @@ def exactly(bound: int, *parts: Formula) -> Formula:
 # --- walking formulae ----------------------------------------------------------------------------
 
 
-def postorder(*formulae: Formula) -> Iterator[Formula]:
-    """Yield every distinct part once, parts before wholes, left before right."""
+def postorder(*formulae: Formula, known: Container[Formula] = ()) -> Iterator[Formula]:
+    """Yield every distinct part once, parts before wholes, left before right; none that is ``known``."""
     seen: set[Formula] = set()
     stack: list[tuple[Formula, bool]] = [(formula, False) for formula in reversed(formulae)]
     while stack:
         node, ready = stack.pop()
         if ready:
             yield node
-        elif node not in seen:
+        elif node not in seen and node not in known:
             seen.add(node)
             if not node.args:
                 yield node

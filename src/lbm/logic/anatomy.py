@@ -56,9 +56,13 @@ def view(formula: Formula, positive: bool = True, whole: Container[Formula] = ()
         return _parity(node, positive, whole)
     op = "and" if _op(kind, positive) == "and" else "or"
     found: list[Part] = []
+    seen: set[Part] = set()  # p | p is p: a part that is met again adds nothing
     stack = _halves(node, positive)
     while stack:
         part, sign = strip(*stack.pop())
+        if (part, sign) in seen:
+            continue
+        seen.add((part, sign))
         if part not in whole and _op(part.kind, sign) == op:
             stack += _halves(part, sign)
         else:
@@ -84,11 +88,13 @@ def _halves(node: Formula, positive: bool) -> list[Part]:
 def _parity(node: Formula, positive: bool, whole: Container[Formula]) -> View:
     odd = positive ^ (node.kind == "iff")
     found: list[Part] = []
+    seen: set[Formula] = set()  # looked into once: a shared part that is met again stays a part
     stack = [node.args[1], node.args[0]]
     while stack:
         part, sign = strip(stack.pop())
         odd ^= not sign
-        if part.kind in ("xor", "iff") and part not in whole:
+        if part.kind in ("xor", "iff") and part not in whole and part not in seen:
+            seen.add(part)
             odd ^= part.kind == "iff"
             stack += [part.args[1], part.args[0]]
         else:

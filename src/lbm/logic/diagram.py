@@ -69,11 +69,9 @@ class Diagram:
         made: dict[Formula, BDDFunction] = {}
         for node in postorder(formula):
             plain = counter(node) if node.kind in CARDINALITIES else node
-            for part in postorder(plain) if plain is not node else (node,):
-                if part not in made:
-                    made[part] = self._connect(part, made, place)
-            if plain is not node:
-                made[node] = made[plain]
+            for part in postorder(plain, known=made):
+                made[part] = self._connect(part, made, place)
+            made[node] = made[plain]
         return made[formula]
 
     def _connect(self, node: Formula, made: dict[Formula, BDDFunction], place: dict[str, int]) -> BDDFunction:
