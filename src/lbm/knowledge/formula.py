@@ -161,7 +161,7 @@ def _forget(
     reference: weakref.ref[Formula],
     # Bound here, because at the end of the program module names are gone before the last formulae.
     shared: dict[Key, _Kept] = _shared,
-    sharing: threading.RLock = _sharing,  # type: ignore[valid-type]
+    sharing: Any = _sharing,
 ) -> None:
     key = reference.key  # type: ignore[attr-defined]
     with sharing:

@@ -119,7 +119,12 @@ class Theory:
 
     @classmethod
     def from_clauses(cls, clauses: Clauses, weights: NDArray[np.int64] | None = None) -> Theory:
-        """Return a theory of packed clauses; a weight of 0 marks a hard one."""
+        """Return a theory of packed clauses; a weight of 0 marks a hard one, and none is negative."""
+        if weights is not None and (weights < 0).any():
+            raise WeightError(
+                f"packed clauses have weights from 1 up, or 0 for a hard one, got {weights.min()}: "
+                "give a negative weight to a formula, as in Theory([(-2, 'a | b')])"
+            )
         return cls.from_parts(clauses.atoms, PackedStatements(clauses, weights))
 
     @classmethod

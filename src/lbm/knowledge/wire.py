@@ -1,0 +1,442 @@
+"""Theories in files: ``.lbm``, ``.cnf`` and ``.wcnf`` in and out; formulae to and from sympy."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
+
+from lbm.errors import FileError, LimitExceeded, MissingExtra, ParseError, WeightError
+from lbm.knowledge.clauses import counter
+from lbm.knowledge.formula import (
+    CARDINALITIES,
+    FALSE,
+    TRUE,
+    Formula,
+    atom,
+    conjunction,
+    disjunction,
+    fold,
+    iff,
+    implies,
+    make,
+)
+from lbm.knowledge.theory import PackedStatements, Theory, to_lines
+
+FORMATS: Final = ("lbm", "cnf", "wcnf", "wcnf-old")
+"""What can be written; reading takes either form of WCNF under either name."""
+
+MAX_BYTES: Final = 1 << 31
+"""Bytes in one file."""
+
+MAX_SYMPY: Final = 100_000
+"""Parts of a formula for sympy, where shared parts are written out each time."""
+
+_ENDINGS: Final = {".lbm": "lbm", ".txt": "lbm", "": "lbm", ".cnf": "cnf", ".wcnf": "wcnf"}
+_HEADER: Final = re.compile(rb"^[ \t]*p[ \t]+(w?cnf)[ \t]+[0-9]", re.MULTILINE)
+_HARD_LINE: Final = re.compile(rb"^h[ \t]+-?[0-9]", re.MULTILINE)
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def load_theory(
+    path: str | Path, *, lenient: bool = False, warn: Callable[[str], object] | None = None
+) -> Theory:
+    """Read a theory from a file; the ending of its name, or else its text, says the format.
+
+    Parameters
+    ----------
+    lenient
+        Read a DIMACS file that does not fit its header, and tell ``warn`` (by default Python's
+        warnings) about it.
+    """
+    data = _read_bytes(path)
+    return read_theory(data, format=sniff_format(data, path), source=_shown(path), lenient=lenient, warn=warn)
+
+
+def read_theory(
+    data: bytes | str,
+    *,
+    format: str,
+    source: str | None = None,
+    lenient: bool = False,
+    warn: Callable[[str], object] | None = None,
+) -> Theory:
+    r"""Read a theory from text in one of FORMATS; ``source`` is what messages call it.
+
+    >>> print(read_theory("p cnf 2 2\n1 -2 0 2 0", format="cnf"))
+    x1 | ~x2
+    x2
+    """
+    _check_format(format)
+    data = _as_bytes(data).removeprefix(_BOM)
+    if not data.strip():
+        raise ParseError("expected a theory, found an empty text", source=source)
+    problem = _not_text(data, source)
+    if problem is not None:
+        # Old benchmark files have comments in Latin-1; the numbers of such a file can still be read.
+        if not lenient or format == "lbm" or b"\0" in data:
+            raise problem
+        (warn or warnings.warn)(problem.one_line())
+    if format == "lbm":
+        return Theory.parse(data.decode(), source=source)
+    # numpy is loaded where it is needed: text files do without.
+    from lbm.knowledge.dimacs import read_clauses
+
+    clauses, weights = read_clauses(data, weighted=format != "cnf", source=source, lenient=lenient, warn=warn)
+    return Theory.from_clauses(clauses, weights)
+
+
+def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
+    r"""Return the format of a text: by the ending of its name, or by a line that gives it away.
+
+    Without a name, or with one that has no ending, a text that gives nothing away is ``lbm``.
+
+    >>> sniff_format("c some comment\np cnf 3 2"), sniff_format("p & q -> r", "-")
+    ('cnf', 'lbm')
+    """
+    ending = Path(name).suffix.lower() if name is not None else ""
+    if ending in (".lbm", ".cnf", ".wcnf"):
+        return _ENDINGS[ending]
+    data = _as_bytes(data).removeprefix(_BOM)
+    header = _HEADER.search(data)
+    if header is not None:
+        return header[1].decode()
+    if _HARD_LINE.search(data):
+        return "wcnf"
+    if ending in _ENDINGS:
+        return "lbm"
+    source = _shown(name or "")
+    problem = _not_text(data, source)
+    raise problem or ParseError(
+        f"expected a file that ends in .lbm, .cnf or .wcnf, or a line 'p cnf', 'p wcnf' or 'h 1 2 0' in it; "
+        f"found the ending {ending!r} and no such line",
+        source=source,
+    )
+
+
+def _read_bytes(path: str | Path) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        with _as_path(path).open("rb") as file:
+            # Piece by piece: a device or a pipe may never end.
+            while chunk := file.read(1 << 24):
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > MAX_BYTES:
+                    raise LimitExceeded(
+                        f"{_shown(path)} has more than {MAX_BYTES} bytes (limit MAX_BYTES)",
+                        limit="MAX_BYTES",
+                        value=MAX_BYTES,
+                    )
+    except OSError as error:
+        raise _file_error("read", path, error) from error
+    return b"".join(chunks)
+
+
+def _as_path(path: str | Path) -> Path:
+    """Return a path that the system can at least look for."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"expected the path of a file, got {path!r}")
+    try:
+        usable = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise FileError(f"no file can be called {os.fspath(path)!a}")
+    return Path(path)
+
+
+def _file_error(verb: str, path: str | Path, error: OSError) -> FileError:
+    if isinstance(error, FileError):
+        return error
+    return FileError(f"cannot {verb} {_shown(path)}: {error.strerror or error}")
+
+
+def _shown(path: str | Path) -> str:
+    """Return a path as one line can show it."""
+    name = os.fspath(path)
+    return name if name.isprintable() else ascii(name)
+
+
+def _as_bytes(data: bytes | str) -> bytes:
+    if isinstance(data, str):
+        return data.encode(errors="surrogatepass")
+    if isinstance(data, bytes):
+        return data
+    raise TypeError(f"expected text or bytes, got {data!r}")
+
+
+def _not_text(data: bytes, source: str | None) -> ParseError | None:
+    """Return what is wrong with bytes that are no text in UTF-8."""
+    offset = data.find(b"\0")
+    found = "a NUL byte: is this a binary file?"
+    if offset < 0:
+        if data.isascii():
+            return None
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            offset, found = error.start, f"the byte 0x{data[error.start]:02x}, which is none"
+        else:
+            return None
+    start = data.rfind(b"\n", 0, offset) + 1
+    return ParseError(
+        f"expected text in UTF-8, found {found}",
+        source=source,
+        line=data.count(b"\n", 0, offset) + 1,
+        column=len(data[start:offset].decode(errors="replace")) + 1,
+    )
+
+
+def _check_format(format: str) -> None:
+    if format not in FORMATS:
+        raise ValueError(f"expected a format of {', '.join(FORMATS)}, got {format!r}")
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def save_theory(theory: Theory, path: str | Path, *, format: str | None = None) -> None:
+    """Write a theory to a file, whole or not at all; the ending of its name says the format.
+
+    ``.wcnf`` is written in its newer form; ``format="wcnf-old"`` asks for the other.
+    """
+    if format is None:
+        ending = _as_path(path).suffix.lower()
+        if ending not in _ENDINGS:
+            raise FileError(f"cannot write {_shown(path)}: expected a name that ends in .lbm, .cnf or .wcnf")
+        format = _ENDINGS[ending]
+    write_whole(path, write_theory(theory, format))
+
+
+def write_theory(theory: Theory, format: str) -> Iterator[str]:
+    """Return the text of a theory in one of FORMATS, piece by piece.
+
+    DIMACS has only clauses: other formulae get definitional variables, as full equivalences, so
+    that models, counts and weights are kept. It has no negative or decimal weights either:
+    score(x) = (weights of the soft clauses true in x)/scale + offset, and comments say both.
+
+    >>> print("".join(write_theory(Theory(["a -> b", (2, "~a")]), "wcnf")), end="")
+    c atom 1 a
+    c atom 2 b
+    h -1 2 0
+    2 -1 0
+    """
+    if not isinstance(theory, Theory):
+        raise TypeError(f"expected a theory, got {theory!r}")
+    _check_format(format)
+    if format == "lbm":
+        return (f"{line}\n" for line in to_lines(theory))
+    # numpy is loaded where it is needed: .lbm files do without.
+    from lbm.knowledge.dimacs import write_cnf, write_wcnf
+    from lbm.knowledge.weighted import weighted_clauses
+
+    if format == "cnf":
+        _check_hard(theory)
+    found = weighted_clauses(theory)
+    comments = []
+    if found.definitional:
+        first = len(theory.atoms) + 1
+        comments.append(f"definitional variables: {found.definitional}, from {first} on")
+    if found.scale:
+        comments.append(f"scale 10^{found.scale}")
+    if found.offset:
+        comments.append(f"offset {found.offset}")
+    if format == "cnf":
+        return write_cnf(found.clauses, comments)
+    return write_wcnf(found.clauses, found.weights, comments, old=format == "wcnf-old")
+
+
+def _check_hard(theory: Theory) -> None:
+    packed = theory.statements
+    if isinstance(packed, PackedStatements):
+        soft = [] if packed.weights is None else packed.weights.nonzero()[0][:1].tolist()
+    else:
+        soft = [index for index, statement in enumerate(packed) if statement.weight is not None][:1]
+    if soft:
+        statement = packed[soft[0]]
+        raise WeightError(
+            f"a .cnf file has no weights, and formula {soft[0] + 1} of this theory has the weight "
+            f"{statement.weight}: write .wcnf or .lbm"
+        )
+
+
+def write_whole(path: str | Path, pieces: Iterable[str | bytes]) -> None:
+    """Write a file so that whatever happens it is the old one or the new one, never half of either."""
+    data = (piece.encode() if isinstance(piece, str) else piece for piece in pieces)
+    try:
+        target = Path(os.path.realpath(_as_path(path)))  # a link stays a link
+        if target.exists() and not target.is_file():
+            # /dev/stdout and pipes are written to, never replaced; a directory fails here.
+            with target.open("wb") as file:
+                file.writelines(data)
+            return
+        # In the same directory, where taking the other's place is one step.
+        partial = target.with_name(f".{secrets.token_hex(8)}.part")
+        try:
+            with partial.open("xb") as file:
+                file.writelines(data)
+            if target.exists():
+                shutil.copymode(target, partial)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise _file_error("write", path, error) from error
+
+
+# --- sympy ---------------------------------------------------------------------------------------
+
+
+def from_sympy(expression: Any) -> Formula:
+    """Return a sympy expression as a formula; symbols become atoms of the same name.
+
+    ``And(a, b, c)`` becomes ``a & b & c``, ``Equivalent(a, b, c)`` ``(a <-> b) & (b <-> c)`` and
+    ``ITE(a, b, c)`` ``(a -> b) & (~a -> c)``.
+    """
+    sympy = _sympy("reading a sympy expression")
+    build = _builders(sympy)
+    if not isinstance(expression, bool | sympy.Basic):
+        raise TypeError(f"expected a sympy expression, got {expression!r}")
+    # By identity: sympy's own hash and == recurse. The expression keeps its parts alive meanwhile.
+    made: dict[int, Formula] = {}
+    symbols: dict[Formula, Any] = {}
+    stack = [(expression, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in made:
+            continue
+        if node is True or node is False or isinstance(node, sympy.logic.boolalg.BooleanAtom):
+            made[id(node)] = TRUE if node else FALSE
+        elif isinstance(node, sympy.Symbol):
+            try:
+                found = made[id(node)] = atom(node.name)
+            except ValueError as error:
+                raise ParseError(f"the symbol {node.name!r} cannot be an atom: {error}") from error
+            if symbols.setdefault(found, node) != node:
+                raise ParseError(f"two different symbols are called {node.name!r}")
+        elif type(node) not in build:
+            raise ParseError(
+                f"expected a symbol, And, Or, Not, Xor, Implies, Equivalent or ITE, got {type(node).__name__}"
+            )
+        elif ready:
+            made[id(node)] = build[type(node)]([made[id(part)] for part in node.args])
+        else:
+            stack.append((node, True))
+            stack.extend((part, False) for part in reversed(node.args))
+    return made[id(expression)]
+
+
+def _builders(sympy: Any) -> dict[type, Callable[[list[Formula]], Formula]]:
+    def xor(parts: list[Formula]) -> Formula:
+        return reduce(Formula.__xor__, parts) if parts else FALSE
+
+    return {
+        sympy.And: conjunction,
+        sympy.Or: disjunction,
+        sympy.Xor: xor,
+        sympy.Not: lambda parts: ~parts[0],
+        sympy.Nand: lambda parts: ~conjunction(parts),
+        sympy.Nor: lambda parts: ~disjunction(parts),
+        sympy.logic.boolalg.Xnor: lambda parts: ~xor(parts),
+        sympy.Implies: lambda parts: implies(*parts),
+        sympy.Equivalent: lambda parts: conjunction(map(iff, parts, parts[1:])),
+        sympy.ITE: lambda parts: implies(parts[0], parts[1]) & implies(~parts[0], parts[2]),
+    }
+
+
+def to_sympy(formula: Formula) -> Any:
+    """Return a formula as a sympy expression, simplified as sympy does of itself.
+
+    A cardinality is written out with And and Or. sympy repeats what a formula shares, so one with
+    more than MAX_SYMPY parts when written out is refused.
+    """
+    if not isinstance(formula, Formula):
+        raise TypeError(f"expected a formula, got {formula!r}")
+    sympy = _sympy("writing a sympy expression")
+    formula = _without_cardinalities(formula)
+    size = fold(formula, lambda _, sizes: 1 + sum(sizes))
+    if size > MAX_SYMPY:
+        raise LimitExceeded(
+            f"written out for sympy this formula has more than {MAX_SYMPY} parts (limit MAX_SYMPY)",
+            limit="MAX_SYMPY",
+            value=MAX_SYMPY,
+        )
+    build: dict[str, Callable[..., Any]] = {
+        "true": lambda: sympy.true,
+        "false": lambda: sympy.false,
+        "not": sympy.Not,
+        "and": sympy.And,
+        "or": sympy.Or,
+        "xor": sympy.Xor,
+        "implies": sympy.Implies,
+        "iff": sympy.Equivalent,
+    }
+    made: dict[Formula, Any] = {}
+    stack: list[tuple[Formula, Sequence[Formula] | None]] = [(formula, None)]
+    try:
+        while stack:
+            node, parts = stack.pop()
+            if node in made:
+                continue
+            if node.kind == "atom":
+                made[node] = sympy.Symbol(node.label)
+            elif parts is None:
+                parts = _flat(node)
+                stack.append((node, parts))
+                stack.extend((part, None) for part in parts)
+            else:
+                made[node] = build[node.kind](*(made[part] for part in parts))
+    except RecursionError:
+        raise LimitExceeded(
+            "sympy itself recurses, and this formula is nested deeper than Python's recursion limit allows",
+            limit="sys.getrecursionlimit()",
+            value=sys.getrecursionlimit(),
+        ) from None
+    return made[formula]
+
+
+def _without_cardinalities(formula: Formula) -> Formula:
+    from lbm.knowledge.weighted import check_cells
+
+    check_cells(formula)
+
+    def visit(node: Formula, parts: list[Formula]) -> Formula:
+        plain = make(node.kind, node.label, tuple(parts))
+        return counter(plain) if node.kind in CARDINALITIES else plain
+
+    return fold(formula, visit)
+
+
+def _flat(formula: Formula) -> Sequence[Formula]:
+    """Return the parts of a whole chain a & b & c at once: sympy takes a minute for 2,000 one by one."""
+    if formula.kind not in ("and", "or", "xor"):
+        return formula.args
+    parts: list[Formula] = []
+    stack = [formula]
+    while stack:
+        node = stack.pop()
+        if node.kind == formula.kind:
+            stack += reversed(node.args)
+        else:
+            parts.append(node)
+    return parts
+
+
+def _sympy(purpose: str) -> Any:
+    try:
+        import sympy
+    except ImportError:
+        raise MissingExtra("sympy", purpose, "sympy") from None
+    return sympy
