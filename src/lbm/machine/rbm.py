@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
@@ -169,7 +170,7 @@ class Machine:
 
     def _complete(self, x: Floats) -> Floats:
         """Append the definitional atoms, computed in definition order."""
-        flat = x.reshape(-1, x.shape[-1])
+        flat = _rows(x)
         full = np.concatenate([flat, np.zeros((len(flat), len(self.definitions)))], axis=1)
         for names, units, target in self._levels:
             # An atom is true where one of its positive cubes would be, were it true itself.
@@ -248,7 +249,7 @@ class Machine:
     ) -> Floats:
         """Return -scale·a·x - Σ_j well(s_j(x)), a bounded number of worlds at a time."""
         x = self.visible(worlds)
-        flat = x.reshape(-1, len(self.atoms))
+        flat = _rows(x)
         total = -scale * (flat @ self.visible_bias)
         step = max(1, CHUNK // max(1, self.hidden))
         for begin in range(0, len(flat), step):
@@ -307,8 +308,12 @@ class Units(Sequence[HiddenUnit]):
 
 def _times(x: Floats, weights: csc_array) -> Floats:
     """Return x @ weights as a dense array, for x of any number of axes."""
-    flat = x.reshape(-1, x.shape[-1])
-    return np.asarray((weights.T @ flat.T).T).reshape(*x.shape[:-1], weights.shape[1])
+    return np.asarray((weights.T @ _rows(x).T).T).reshape(*x.shape[:-1], weights.shape[1])
+
+
+def _rows(x: Floats) -> Floats:
+    """Return worlds as the rows of a matrix; -1 would not do where there are no atoms."""
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 def _some(names: Sequence[str]) -> str:
