@@ -33,7 +33,12 @@ def test_a_view_has_the_truth_of_what_it_looks_at(formula: Formula, positive: bo
 def test_a_view_looks_through_nested_connectives_of_one_kind() -> None:
     seen = view(parse("~(a & (b & c) -> d)"))
     assert seen.op == "and"
-    assert [(str(part), sign) for part, sign in seen.parts] == [("a", True), ("b", True), ("c", True), ("d", False)]
+    assert [(str(part), sign) for part, sign in seen.parts] == [
+        ("a", True),
+        ("b", True),
+        ("c", True),
+        ("d", False),
+    ]
 
 
 def test_what_is_to_stay_whole_stays_whole() -> None:

@@ -80,7 +80,8 @@ def test_a_solver_finds_no_world_where_a_formula_and_its_cubes_differ(formula: F
     sdnf = to_sdnf(formula)
     if not sdnf.definitions:
         flat = disjunction(
-            conjunction(atom(name) if sign > 0 else ~atom(name) for name, sign in cube.literals) for cube in sdnf
+            conjunction(atom(name) if sign > 0 else ~atom(name) for name, sign in cube.literals)
+            for cube in sdnf
         )
         assert sat(formula ^ flat) is None
 
@@ -134,7 +135,9 @@ def diagram(formula: Formula, bdd: BDD) -> object:
     return made[id(formula)]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # dd complains when it is freed
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # dd complains when it is freed
 def test_auto_never_gives_more_cubes_than_a_diagram_has_paths() -> None:
     """In the declared order, and in the order that dd's own sifting finds."""
     rng = random.Random(0)
@@ -164,7 +167,12 @@ def cubes(text: str, **options: object) -> set[str]:
 
 def test_the_papers_examples() -> None:
     """[TG21, example below short_horn_dnf; ERRATA 1 and 6]"""
-    assert cubes("y <- x1 & x2 & ~x3", atoms=["y"]) == {"y & x1 & x2 & ~x3", "x1 & x2 & x3", "x1 & ~x2", "~x1"}
+    assert cubes("y <- x1 & x2 & ~x3", atoms=["y"]) == {
+        "y & x1 & x2 & ~x3",
+        "x1 & x2 & x3",
+        "x1 & ~x2",
+        "~x1",
+    }
     assert cubes("a | b | c") == {"a", "~a & b", "~a & ~b & c"}
     assert cubes("((x & ~y) | (~x & y)) <-> z") == {
         "~x & ~y & ~z",
@@ -232,7 +240,9 @@ def test_a_cardinality_of_a_hundred_atoms_takes_about_n_times_k_cubes() -> None:
 
 
 def fits(cube: Cube, world: dict[str, bool], but: str = "") -> bool:
-    return all(world[name] for name in cube.true if name != but) and not any(world[name] for name in cube.false)
+    return all(world[name] for name in cube.true if name != but) and not any(
+        world[name] for name in cube.false
+    )
 
 
 def test_definitional_names_clash_with_no_atom() -> None:

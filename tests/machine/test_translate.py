@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -153,6 +154,22 @@ def test_formulae_of_one_theory_share_cubes_where_they_can() -> None:
     assert translate(Theory.parse("p & q -> r\nq & p -> s")).hidden == 4
     # Either order of b and c is as short; only one has the cube that the first formula has.
     assert translate(Theory.parse("c & ~b\n(b -> a) & (c -> b)")).hidden <= 4
+
+
+literals = st.sampled_from([1, -1, 2, -2, 3, -3, 4, -4])
+
+
+@given(st.lists(st.lists(literals, min_size=1, max_size=3, unique_by=abs), min_size=1, max_size=3))
+def test_no_orders_of_elimination_share_more_cubes(clauses: list[list[int]]) -> None:
+    """Every order of every clause, tried by hand. [TG21, equation conj_ext]"""
+
+    def cubes(order: tuple[int, ...]) -> list[frozenset[int]]:
+        return [frozenset([*(-n for n in order[:i]), order[i]]) for i in range(len(order))]
+
+    ways = [[cubes(order) for order in permutations(clause)] for clause in clauses]
+    fewest = min(len({cube for way in pick for cube in way}) for pick in product(*ways))
+    theory = Theory([" | ".join(f"{'~' * (n < 0)}a{abs(n)}" for n in clause) for clause in clauses])
+    assert translate(theory).hidden == fewest
 
 
 def test_weights_and_formulae_are_kept_exactly_as_numbers() -> None:

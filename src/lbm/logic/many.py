@@ -6,9 +6,18 @@ other, the k cubes  l1;  ~l1 & l2;  ~l1 & ~l2 & l3;  ... which exclude one anoth
 
 from __future__ import annotations
 
+from itertools import permutations
+from typing import Final
+
 import numpy as np
 
 from lbm.logic.cube import CubeRows, Ints, Literals
+
+ALL_ORDERS: Final = 4
+"""Literals of a clause up to which every order of elimination is tried."""
+
+Rows = list[list[int]]
+"""Cubes as signed numbers of atoms."""
 
 
 def literal_ranks(literals: Literals, atoms: int) -> Ints:
@@ -94,6 +103,31 @@ def eliminate(
             found.append(CubeRows(by_atom(cubes), owner, place))
     if len(valid):
         found.append(CubeRows(_nothing(len(valid)), owners[valid], np.zeros(len(valid), dtype=np.int64)))
+    return found
+
+
+def clause_choices(literals: Literals, starts: Ints, owners: Ints, atoms: int) -> dict[int, list[Rows]]:
+    """Return for each clause the strict DNFs that elimination gives in different orders.
+
+    The order of :func:`literal_ranks` comes first; a clause of more than ALL_ORDERS literals has no
+    other. For theories small enough to choose among them.
+    """
+    ranks = literal_ranks(literals, atoms)
+    found: dict[int, list[Rows]] = {}
+    for number, owner in enumerate(owners.tolist()):
+        clause = list(dict.fromkeys(literals[starts[number] : starts[number + 1]].tolist()))
+        if any(-literal in clause for literal in clause):
+            found[owner] = [[[]]]
+            continue
+        clause.sort(key=lambda literal: ranks[literal + atoms])
+        orders = permutations(clause) if len(clause) <= ALL_ORDERS else [tuple(clause)]
+        found[owner] = [
+            [
+                sorted([*(-literal for literal in order[:last]), order[last]], key=abs)
+                for last in range(len(order) - 1, -1, -1)
+            ]
+            for order in orders
+        ]
     return found
 
 

@@ -17,6 +17,7 @@ from lbm.logic.cube import Cube, Cubes, pack
 from lbm.logic.definitions import Definer
 from lbm.logic.diagram import MAX_ATOMS, Diagram
 from lbm.logic.elimination import Elimination, Mask
+from lbm.logic.many import Rows
 
 BUDGET: Final = 128
 """Cubes of one formula past which ``auto`` turns to definitional atoms."""
@@ -32,9 +33,6 @@ MAX_DIAGRAM_STEPS: Final = 20_000
 
 MAX_SHAPES: Final = 4096
 """Shapes of formulae whose cubes are remembered."""
-
-Rows = list[list[int]]
-"""Cubes as signed numbers of atoms."""
 
 METHODS: Final = ("auto", "elimination", "diagram", "full", "definitions")
 

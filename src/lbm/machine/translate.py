@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -13,9 +16,18 @@ from lbm.knowledge.formula import Formula, atom, iff
 from lbm.knowledge.theory import PackedStatements, Theory, hard_weight
 from lbm.logic.cube import CubeRows, Ints, Literals, merge
 from lbm.logic.definitions import Definer
-from lbm.logic.many import eliminate
-from lbm.logic.sdnf import BUDGET, Rows, check_method, choices, flat_choices
+from lbm.logic.many import Rows, clause_choices, eliminate
+from lbm.logic.sdnf import BUDGET, check_method, choices, flat_choices
 from lbm.machine.rbm import Floats, Machine
+
+SHARED_CLAUSES: Final = 500
+"""Clauses up to which each is eliminated in the order that shares most; past it, all in one order."""
+
+COMBINATIONS: Final = 2000
+"""Combinations of strict DNFs up to which all are tried for the sake of sharing."""
+
+ROUNDS: Final = 10
+"""How often every formula may change its choice for the sake of sharing."""
 
 
 def translate(
@@ -84,14 +96,16 @@ class _Cubes:
     def of(cls, theory: Theory, method: str, budget: int) -> _Cubes:
         """Return the cubes of every formula of a theory."""
         clauses, general = _sort_out(theory, method, budget)
-        literals, starts, owners = clauses
-        groups = eliminate(literals, starts, owners, len(theory.atoms)) if len(owners) else []
-
-        if not general:  # a million clauses need no names
-            return cls(theory.atoms, groups)
+        groups: list[CubeRows] = []
+        found: dict[int, list[Rows]] = {}
+        if len(clauses[2]) <= SHARED_CLAUSES:
+            found = clause_choices(*clauses, len(theory.atoms))
+        else:
+            groups = eliminate(*clauses, len(theory.atoms))
+            if not general:  # a million clauses need no names
+                return cls(theory.atoms, groups)
         place = {name: number for number, name in enumerate(theory.atoms, start=1)}
         definer = Definer.beside(theory.atoms)
-        found: dict[int, list[Rows]] = {}
         uses: dict[int, set[int]] = {}
         for number, formula in general:
             found[number] = choices(formula, place, definer, method=method, budget=budget)
@@ -155,23 +169,55 @@ def _sort_out(
 
 
 def _most_shared(choices: dict[int, list[Rows]], groups: Sequence[CubeRows]) -> dict[int, Rows]:
-    """Return for each formula the strict DNF, among equally short ones, that shares most cubes."""
-    if all(len(ways) == 1 for ways in choices.values()):
-        return {number: ways[0] for number, ways in choices.items()}
-    wanted = Counter(tuple(cube) for ways in choices.values() for way in ways for cube in way)
-    for group in groups:
-        wanted.update(cube for cube in map(tuple, group.rows.tolist()) if cube in wanted)
-    taken: dict[int, Rows] = {}
-    for number, ways in choices.items():
-        for way in ways[1:]:
-            wanted.subtract(tuple(cube) for cube in way)
-        best = ways[0]
-        if len(ways) > 1:
-            wanted.subtract(tuple(cube) for cube in ways[0])
-            best = max(ways, key=lambda way: sum(wanted[tuple(cube)] > 0 for cube in way))
-            wanted.update(tuple(cube) for cube in best)
-        taken[number] = best
-    return taken
+    """Return for each formula the strict DNF, among equally short ones, that shares most cubes.
+
+    Where the combinations are few all are tried. Otherwise one formula after the other takes the way
+    that adds fewest new cubes to those of all others, until none changes: from the first way of each,
+    and from the way that could be shared most; the better of the two ends is taken.
+    """
+    ways = {number: [[tuple(cube) for cube in way] for way in found] for number, found in choices.items()}
+    if all(len(found) == 1 for found in ways.values()):
+        return {number: found[0] for number, found in choices.items()}
+    possible = Counter(cube for found in ways.values() for way in found for cube in set(way))
+    fixed = {cube for group in groups for cube in map(tuple, group.rows.tolist()) if cube in possible}
+    if prod(map(len, ways.values())) <= COMBINATIONS:
+        best = min(
+            product(*map(range, map(len, ways.values()))),
+            key=lambda pick: len(
+                {cube for found, i in zip(ways.values(), pick, strict=True) for cube in found[i]} - fixed
+            ),
+        )
+        return {number: choices[number][index] for number, index in zip(ways, best, strict=True)}
+    starts = [
+        dict.fromkeys(ways, 0),
+        {
+            number: max(range(len(found)), key=lambda i: sum(possible[cube] for cube in found[i]))
+            for number, found in ways.items()
+        },
+    ]
+    taken, _ = min((_settle(ways, start, fixed) for start in starts), key=lambda end: end[1])
+    return {number: choices[number][index] for number, index in taken.items()}
+
+
+def _settle(
+    ways: dict[int, list[list[tuple[int, ...]]]], taken: dict[int, int], fixed: set[tuple[int, ...]]
+) -> tuple[dict[int, int], int]:
+    """Change one choice at a time while that makes fewer cubes; return the choices and their number."""
+    used = Counter(cube for number, index in taken.items() for cube in ways[number][index])
+    for _ in range(ROUNDS):
+        changed = False
+        for number, found in ways.items():
+            if len(found) == 1:
+                continue
+            used.subtract(found[taken[number]])
+            new = [sum(not used[cube] and cube not in fixed for cube in way) for way in found]
+            least = min(new)
+            if new[taken[number]] > least:
+                taken[number], changed = new.index(least), True
+            used.update(found[taken[number]])
+        if not changed:
+            break
+    return taken, sum(count > 0 and cube not in fixed for cube, count in used.items())
 
 
 def _rows(chosen: dict[int, Rows]) -> list[CubeRows]:
