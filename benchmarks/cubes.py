@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from lbm.errors import TooManyCubes
-from lbm.knowledge.formula import Formula, atom, atmost, conjunction, disjunction, exactly, iff
+from lbm.knowledge.formula import Formula, atmost, atom, conjunction, disjunction, exactly, iff
 from lbm.logic.sdnf import METHODS, to_sdnf
 
 

@@ -1,5 +1,6 @@
 """The tour that ``make demo`` gives: formulae become machines, with their cubes, energies and pictures."""
 
+from itertools import product
 from pathlib import Path
 
 from lbm import Machine, Theory, translate
@@ -31,9 +32,10 @@ def main() -> None:
     nixon = tell("nixon")
 
     print("\nWhat the Nixon machine makes of n: the weight that each world keeps, best first")
-    worlds = [{"n": True, "r": r, "q": q, "p": p} for r in (True, False) for q in (True, False) for p in (True, False)]
+    worlds = [{"n": True, "r": r, "q": q, "p": p} for r, q, p in product([True, False], repeat=3)]
     for world in sorted(worlds, key=lambda world: -nixon.score(world))[:4]:
-        print("   ", " ".join(f"{name}={value:d}" for name, value in world.items()), f" {nixon.score(world):g}")
+        values = " ".join(f"{name}={value:d}" for name, value in world.items())
+        print(f"    {values}   {nixon.score(world):g}")
 
 
 if __name__ == "__main__":
