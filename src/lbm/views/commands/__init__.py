@@ -1,0 +1,44 @@
+"""The command line: one file per question, put together here.
+
+Commands import what they need when they run, so that ``lbm --help`` waits for none of it. A command
+returns its exit status; nothing returned is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lbm.views.commands.check import check_theory
+from lbm.views.commands.compile import compile_theory
+from lbm.views.commands.convert import convert_theory
+from lbm.views.commands.draw import draw_machine
+
+app = typer.Typer(
+    name="lbm",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("compile", short_help="The machine a theory becomes: units and energy.")(compile_theory)
+app.command("check", short_help="Its size; satisfiable, or which formulae clash.")(check_theory)
+app.command("convert", short_help="The same theory in another format.")(convert_theory)
+app.command("draw", short_help="The network as a picture.")(draw_machine)
+
+
+@app.callback()
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
+
+    Every command reads a theory from a file (.lbm, .cnf or .wcnf) or, as -, from standard input. Exit
+    status: 0 answered, 1 answered "no", 2 bad input or usage, 3 no answer within the budget,
+    130 interrupted.
+    """
+    if version:
+        from lbm import __version__
+
+        print(f"lbm {__version__}")
+        raise typer.Exit

@@ -1,0 +1,224 @@
+"""What hard formulae allow: some world or none, and then a minimal set of them that clashes.
+
+Every answer is a proof by a SAT solver; out of time there is no answer, never a guess.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+from lbm.knowledge.clauses import as_clause, definitional
+from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.knowledge.weighted import check_cells
+
+if TYPE_CHECKING:
+    from lbm.knowledge.formula import Formula
+
+SOLVER: Final = "minisat22"
+"""It knows assumptions and cores and can be stopped; pysat cannot stop CaDiCaL."""
+
+_TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
+_BATCH: Final = 10_000  # clauses handed over between two looks at the clock
+
+Clause = list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a proof says of the hard formulae of a theory.
+
+    Attributes
+    ----------
+    satisfiable
+        Whether some world keeps them all; None: no answer in time.
+    clash
+        Numbers of statements that no world keeps together; empty if there are none, or none was
+        found in time.
+    minimal
+        Whether every member of ``clash`` is proven necessary: without it the others can be kept.
+    """
+
+    satisfiable: bool | None
+    clash: tuple[int, ...] = ()
+    minimal: bool = False
+
+
+def satisfiable(theory: Theory, *, seconds: float | None = None) -> bool | None:
+    """Return whether some world keeps every hard formula; None: no answer within ``seconds``.
+
+    >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
+    True
+    """
+    return _decide(_Problem(theory), _deadline(seconds))
+
+
+def clash(theory: Theory, *, seconds: float | None = None) -> tuple[int, ...] | None:
+    """Return the numbers of a minimal set of hard statements that no world keeps together.
+
+    Minimal: leave any one out and the others can be kept. Empty: the theory is satisfiable.
+    None: no answer within ``seconds``.
+
+    >>> clash(Theory(["a", "c -> a", "a -> b", (3, "c"), "~b"]))
+    (0, 2, 4)
+    """
+    verdict = prove(theory, seconds=seconds)
+    if verdict.satisfiable is None or (not verdict.satisfiable and not verdict.minimal):
+        return None
+    return verdict.clash
+
+
+def prove(theory: Theory, *, seconds: float | None = None) -> Verdict:
+    """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows."""
+    deadline = _deadline(seconds)
+    problem = _Problem(theory)
+    answer = _decide(problem, deadline)
+    if answer is not False:
+        return Verdict(answer)
+    return _shrink(problem, deadline)
+
+
+def _deadline(seconds: float | None) -> float:
+    if seconds is None:
+        return inf
+    if not seconds > 0:
+        raise ValueError(f"seconds must be a positive number, got {seconds}")
+    return time.monotonic() + seconds
+
+
+class _Problem:
+    """The hard statements as clauses: definitions that harm no world, and one clause a statement."""
+
+    def __init__(self, theory: Theory) -> None:
+        self.definitions: list[Clause] = []
+        self.free = len(theory.atoms) + 1
+        statements = theory.statements
+        self.packed = statements if isinstance(statements, PackedStatements) else None
+        self.clauses: list[tuple[int, Clause]] = []
+        if self.packed is None:
+            self._define(theory)
+
+    def _define(self, theory: Theory) -> None:
+        place = {name: i for i, name in enumerate(theory.atoms, start=1)}
+        flat: dict[int, Clause] = {}
+        deep: list[tuple[int, Formula]] = []
+        for number, statement in enumerate(theory.statements):
+            if statement.weight is not None:
+                continue
+            literals = as_clause(statement.formula)
+            if literals is None:
+                deep.append((number, statement.formula))
+            else:
+                flat[number] = [place[name] if wanted else -place[name] for name, wanted in literals]
+        formulae = [formula for _, formula in deep]
+        check_cells(*formulae)
+        self.definitions, roots, self.free = definitional(formulae, place, self.free)
+        flat.update((number, [root]) for (number, _), root in zip(deep, roots, strict=True))
+        self.clauses = sorted(flat.items())
+
+    def __iter__(self) -> Iterator[tuple[int, Clause]]:
+        """Yield the number of each hard statement with the clause that says it."""
+        if self.packed is None:
+            yield from self.clauses
+            return
+        weights, clauses = self.packed.weights, self.packed.clauses
+        for begin in range(0, len(clauses), _BATCH):
+            starts = clauses.starts[begin : begin + _BATCH + 1].tolist()
+            literals = clauses.literals[starts[0] : starts[-1]].tolist()
+            hard = (
+                [True] * (len(starts) - 1)
+                if weights is None
+                else (weights[begin : begin + _BATCH] == 0).tolist()
+            )
+            for i, kept in enumerate(hard):
+                if kept:
+                    yield begin + i, literals[starts[i] - starts[0] : starts[i + 1] - starts[0]]
+
+
+def _decide(problem: _Problem, deadline: float) -> bool | None:
+    with closing(_Solver(deadline)) as solver:
+        solver.add(problem.definitions)
+        solver.add(clause for _, clause in problem)
+        return solver.solve()
+
+
+def _shrink(problem: _Problem, deadline: float) -> Verdict:
+    """Return a clash of statements known to be unsatisfiable, every member proven necessary if time allows.
+
+    A selector turns each statement on; a solver that refuses a set of selectors names those it used.
+    Then each of these in turn is left out: if the others clash without it, it was not needed.
+    """
+    with closing(_Solver(deadline)) as solver:
+        solver.add(problem.definitions)
+        selectors: list[int] = []
+        numbers: list[int] = []
+
+        def selected() -> Iterator[Clause]:
+            for selector, (number, clause) in enumerate(problem, start=problem.free):
+                selectors.append(selector)
+                numbers.append(number)
+                yield [*clause, -selector]
+
+        solver.add(selected())
+        if solver.solve(selectors) is not False:
+            return Verdict(False)
+        open_ = solver.core()
+        needed: list[int] = []
+        while open_:
+            left_out = open_[-1]
+            answer = solver.solve(needed + open_[:-1])
+            if answer is None:
+                break
+            if answer:
+                needed.append(open_.pop())
+            else:
+                used = set(solver.core())
+                solver.add([[-left_out]])
+                open_ = [selector for selector in open_[:-1] if selector in used]
+        found = sorted(numbers[selector - problem.free] for selector in needed + open_)
+        return Verdict(False, tuple(found), minimal=not open_)
+
+
+class _Solver:
+    """A SAT solver that listens to the clock and to Ctrl-C."""
+
+    def __init__(self, deadline: float) -> None:
+        from pysat.solvers import Solver
+
+        self.deadline = deadline
+        self.solver: Any = Solver(name=SOLVER)
+
+    def close(self) -> None:
+        self.solver.delete()
+
+    def add(self, clauses: Iterable[Clause]) -> None:
+        """Hand over clauses; out of time, hand over no more: solve() will then not answer."""
+        add = self.solver.add_clause
+        for count, clause in enumerate(clauses, start=1):
+            add(clause)
+            if count % _BATCH == 0 and time.monotonic() > self.deadline:
+                return
+
+    def solve(self, assumptions: Sequence[int] = ()) -> bool | None:
+        """Return whether there is a world, or None if time ran out."""
+        if time.monotonic() > self.deadline:
+            return None
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            future = pool.submit(self.solver.solve_limited, list(assumptions), expect_interrupt=True)
+            try:
+                while not future.done() and (left := self.deadline - time.monotonic()) > 0:
+                    wait([future], timeout=min(_TICK, left))
+            finally:
+                if not future.done():
+                    self.solver.interrupt()
+            answer: bool | None = future.result()
+            return answer
+
+    def core(self) -> list[int]:
+        """Return the assumptions, in order, that the last refusal rests on."""
+        return sorted(self.solver.get_core() or ())

@@ -1,0 +1,166 @@
+"""``lbm check``: can it be read, how large is it, and can its hard formulae all be kept?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from lbm.views.commands import options, streams
+from lbm.views.commands.streams import counted, say
+
+if TYPE_CHECKING:
+    from lbm.knowledge.theory import Statement, Theory
+    from lbm.reasoning.proof import Verdict
+
+ESTIMATED: Final = 10_000
+"""Parts of a theory up to which the number of its cubes is estimated."""
+
+
+def check_theory(
+    file: options.File,
+    seconds: options.Seconds = 60.0,
+    lenient: options.Lenient = False,
+    as_json: options.Json = False,
+    seed: options.Seed = None,
+) -> int:
+    """Read a theory, tell its size, and prove that its hard formulae can all be kept, or that not.
+
+    If they cannot, a minimal set of hard formulae that clash is named: leave any one of them out and
+    the others can be kept. Exit status 0: satisfiable; 1: not; 3: no answer in time.
+
+    With --json: file, atoms, hard, soft, clauses, literals, parts, depth, cubes (an upper bound before
+    merging), each a number or null where it was not worked out; satisfiable (true, false or null),
+    clash (list of formula, a position from 0, with line, null if unknown, and text), minimal (whether
+    the clash is proven so).
+    """
+    del seed  # a proof is not random
+    theory = streams.read_theory(file, lenient=lenient)
+    from lbm.reasoning.proof import prove
+
+    size = _measure(theory)
+    with streams.working("looking for a world that keeps every hard formula"):
+        verdict = prove(theory, seconds=seconds)
+    if as_json:
+        streams.say_json(_facts(streams.name_of(file), theory, size, verdict))
+    else:
+        for line in _lines(streams.name_of(file), theory, size, verdict, seconds):
+            say(line)
+    return 3 if verdict.satisfiable is None else 0 if verdict.satisfiable else 1
+
+
+# --- how large -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a theory is; None: not worked out.
+
+    ``literals`` counts those of all clauses, ``parts`` the distinct subformulae and ``depth`` the
+    connectives above the deepest atom; ``cubes`` is how many there are at most.
+    """
+
+    hard: int
+    soft: int
+    clauses: int
+    literals: int
+    parts: int | None = None
+    depth: int | None = None
+    cubes: int | None = None
+
+
+def _measure(theory: Theory) -> Size:
+    from lbm.knowledge.clauses import as_clause
+    from lbm.knowledge.formula import postorder
+    from lbm.knowledge.theory import PackedStatements
+
+    hard, soft = streams.count_statements(theory)
+    packed = theory.statements
+    if isinstance(packed, PackedStatements):
+        literals = len(packed.clauses.literals)  # a clause of k literals has k cubes
+        return Size(hard, soft, len(theory), literals, cubes=literals)
+    clauses = literals = 0
+    depth: dict[object, int] = {}
+    for node in postorder(*(statement.formula for statement in theory)):
+        depth[node] = 1 + max(depth[part] for part in node.args) if node.args else 0
+    for statement in theory:
+        clause = as_clause(statement.formula)
+        if clause is not None:
+            clauses += 1
+            literals += len(clause)
+    cubes = _estimate(theory) if len(depth) <= ESTIMATED else None
+    return Size(hard, soft, clauses, literals, len(depth), max(depth.values(), default=0), cubes)
+
+
+def _estimate(theory: Theory) -> int:
+    """Return how many cubes the formulae have at most, definitions included, nothing merged."""
+    from lbm.logic.sdnf import estimate_size
+
+    weights = [statement.weight or 1 for statement in theory]
+    return sum(
+        estimate_size(statement.formula if weight > 0 else ~statement.formula, atoms=theory.atoms)
+        for statement, weight in zip(theory, weights, strict=True)
+    )
+
+
+# --- for programs and for people -----------------------------------------------------------------
+
+
+def _facts(name: str, theory: Theory, size: Size, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "file": name,
+        "atoms": len(theory.atoms),
+        "hard": size.hard,
+        "soft": size.soft,
+        "clauses": size.clauses,
+        "literals": size.literals,
+        "parts": size.parts,
+        "depth": size.depth,
+        "cubes": size.cubes,
+        "satisfiable": verdict.satisfiable,
+        "clash": (
+            {"formula": number, "line": statement.line, "text": str(statement.formula)}
+            for number, statement in _clashing(theory, verdict)
+        ),
+        "minimal": verdict.minimal if verdict.clash else None,
+    }
+
+
+def _lines(name: str, theory: Theory, size: Size, verdict: Verdict, seconds: float) -> Iterator[str]:
+    yield f"{name}: {counted(len(theory.atoms), 'atom')}, {streams.formulae_counted(size.hard, size.soft)}"
+    parts = [f"{counted(size.clauses, 'clause')} with {counted(size.literals, 'literal')}"]
+    if size.parts is not None and size.depth is not None:
+        parts.append(f"{counted(size.parts, 'distinct part')}, {size.depth:,} deep")
+    if size.cubes is not None:
+        parts.append(f"at most {counted(size.cubes, 'cube')}")
+    yield "  " + "; ".join(parts)
+    if verdict.satisfiable is None:
+        yield f"no answer within {seconds:g} seconds: --seconds allows more"
+        return
+    if verdict.satisfiable:
+        yield "satisfiable" if size.hard else "satisfiable: nothing is hard"
+        return
+    many = len(verdict.clash)
+    if not many:
+        yield f"unsatisfiable; no clash was found within {seconds:g} seconds: --seconds allows more"
+        return
+    if many == 1:
+        yield "unsatisfiable: this hard formula is false in every world"
+    elif verdict.minimal:
+        yield f"unsatisfiable: these {many:,} hard formulae clash; without any one the others can be kept"
+    else:
+        yield (
+            f"unsatisfiable: these {many:,} hard formulae clash; fewer may do, but not within "
+            f"{seconds:g} seconds: --seconds allows more"
+        )
+    shown = streams.listed(verdict.clash)
+    for number, statement in _clashing(theory, verdict, shown):
+        where = f"line {statement.line}" if statement.line is not None else f"clause {number + 1}"
+        yield f"  {where}: {streams.shown(statement.formula)}"
+    if shown < many:
+        yield f"  and {many - shown:,} more: --json lists them"
+
+
+def _clashing(theory: Theory, verdict: Verdict, shown: int | None = None) -> Iterator[tuple[int, Statement]]:
+    for number in verdict.clash[:shown]:
+        yield number, theory.statements[number]

@@ -1,0 +1,184 @@
+"""What comes in and goes out: files or standard input, lines for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from lbm.errors import FileError, LimitExceeded
+from lbm.views.entry import one_line
+
+if TYPE_CHECKING:
+    from lbm.knowledge.formula import Formula
+    from lbm.knowledge.theory import Statement, Theory
+
+LISTED: Final = 60
+"""Lists up to this long are printed whole."""
+
+FIRST: Final = 20
+"""How many of a longer list are printed."""
+
+WIDTH: Final = 100
+"""Characters of a formula that are printed."""
+
+STANDARD_INPUT: Final = "<stdin>"
+
+
+# --- in ------------------------------------------------------------------------------------------
+
+
+def read_theory(file: str, *, lenient: bool = False) -> Theory:
+    """Return the theory in a file, or in standard input if it is called ``-``."""
+    from lbm.knowledge import wire
+
+    if file != "-":
+        return wire.load_theory(file, lenient=lenient, warn=warn)
+    data = read_stdin()
+    return wire.read_theory(
+        data, format=wire.sniff_format(data), source=STANDARD_INPUT, lenient=lenient, warn=warn
+    )
+
+
+def read_stdin() -> bytes:
+    """Return all of standard input, within the limit that files have."""
+    from lbm.knowledge.wire import MAX_BYTES
+
+    if sys.stdin is None:
+        raise FileError("cannot read standard input: it is closed")
+    try:
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise FileError(f"cannot read standard input: {error.strerror or error}") from error
+    if len(data) > MAX_BYTES:
+        raise LimitExceeded(
+            f"standard input has more than {MAX_BYTES} bytes (limit MAX_BYTES)",
+            limit="MAX_BYTES",
+            value=MAX_BYTES,
+        )
+    return data
+
+
+def name_of(file: str) -> str:
+    """Return what messages call a file."""
+    return STANDARD_INPUT if file == "-" else file
+
+
+# --- out -----------------------------------------------------------------------------------------
+
+
+def say(*lines: str) -> None:
+    """Print lines."""
+    for line in lines:
+        print(line)
+
+
+def say_json(facts: dict[str, Any]) -> None:
+    """Print one JSON object, a key a line; iterators are written as lists while they run."""
+    write = sys.stdout.write
+    for i, (key, value) in enumerate(facts.items()):
+        write(f"{',' if i else '{'}\n  {json.dumps(key)}: ")
+        if isinstance(value, Iterator):
+            j = -1
+            for j, item in enumerate(value):
+                write(f"{',' if j else '['}\n    {_dumped(item)}")
+            write("\n  ]" if j >= 0 else "[]")
+        else:
+            write(_dumped(value))
+    write("\n}\n")
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def warn(message: str) -> None:
+    """Print a warning on one line of standard error."""
+    if sys.stderr is not None:
+        print(f"lbm: warning: {one_line(message)}", file=sys.stderr)
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Show on a terminal that work is going on; in a pipe show nothing."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def exact(weight: Decimal | float | None) -> int | float | str | None:
+    """Return a weight for JSON: a number if a double can hold it as written, otherwise text.
+
+    >>> exact(1000), exact(Decimal("2.50")), exact(2**60), exact(Decimal("0.1000000000000000000001"))
+    (1000, 2.5, '1152921504606846976', '0.1000000000000000000001')
+    """
+    if weight is None:
+        return None
+    number = float(weight)
+    if not isinstance(weight, float) and Decimal(repr(number)) != weight:
+        return str(weight)
+    return int(number) if number.is_integer() and abs(number) <= 2**53 else number
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return ``1 atom`` or ``1,000 atoms``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def formulae_counted(hard: int, soft: int) -> str:
+    """Return ``4 formulae (1 hard, 3 soft)``."""
+    return f"{counted(hard + soft, 'formula', 'formulae')} ({hard:,} hard, {soft:,} soft)"
+
+
+def shown(formula: Formula, width: int = WIDTH) -> str:
+    """Return the text of a formula, cut if it is long."""
+    text = repr(formula)[1:-1]  # which, unlike str(), stops early
+    return text if len(text) <= width else text[: width - 4].rstrip() + " ..."
+
+
+def statement_shown(statement: Statement) -> str:
+    """Return the text of a formula with its weight, cut if it is long."""
+    text = shown(statement.formula)
+    return text if statement.weight is None else f"{statement.weight}: {text}"
+
+
+def listed(items: Sequence[Any], everything: bool = False) -> int:
+    """Return how many of a list are printed: all if they are few or all are wanted, else the first."""
+    return len(items) if everything or len(items) <= LISTED else FIRST
+
+
+def table(rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> Iterator[str]:
+    """Yield rows with their columns below one another; columns in ``right`` end together.
+
+    Widths come from the first thousand rows, so that a table of a million is printed as it comes.
+    """
+    rows = iter(rows)
+    head = list(islice(rows, 1000))
+    widths = [max(map(len, column)) for column in zip(*head, strict=True)]
+    for part in (head, rows):
+        for row in part:
+            cells = [
+                cell.rjust(width) if i in right else cell.ljust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            yield ("  " + "  ".join(cells)).rstrip()
+
+
+def count_statements(theory: Theory) -> tuple[int, int]:
+    """Return the numbers of hard and of soft formulae."""
+    from lbm.knowledge.theory import PackedStatements
+
+    packed = theory.statements
+    if isinstance(packed, PackedStatements):
+        soft = 0 if packed.weights is None else int((packed.weights != 0).sum())
+    else:
+        soft = sum(statement.weight is not None for statement in packed)
+    return len(theory) - soft, soft

@@ -1,0 +1,303 @@
+"""Whatever goes wrong, the command line says it in one line, with the right status and no traceback."""
+
+import io
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+import lbm
+from lbm.views import entry
+from lbm.views.commands import streams
+from lbm.views.entry import main, one_line
+
+PIGEONS = "\n".join(
+    [" | ".join(f"sits(p{p}, h{h})" for h in range(14)) for p in range(15)]
+    + [f"~sits(p{p}, h{h}) | ~sits(p{q}, h{h})" for h in range(14) for p in range(15) for q in range(p)]
+)
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Make every command fail with an error of our choice once it reads its file."""
+
+    def fail(error):
+        def read(*_, **__):
+            raise error
+
+        monkeypatch.setattr(streams, "read_theory", read)
+
+    return fail
+
+
+def one_complaint(capsys):
+    """Return the one line on standard error; nothing else may have been printed."""
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("lbm: ")
+    return err
+
+
+def run(*arguments, stdin=b"", **environment):
+    """Run the command line as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "lbm", *arguments],
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+# --- version and help ----------------------------------------------------------------------------
+
+
+def test_the_version_is_the_package_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"lbm {lbm.__version__}\n"
+
+
+def test_the_version_is_told_within_three_tenths_of_a_second():
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        run("--version")
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("argument", "absent"),
+    [("--version", {"typer", "click", "numpy"}), ("--help", {"numpy", "scipy", "rich"})],
+)
+def test_version_and_help_load_only_what_they_need(argument, absent):
+    script = f"import sys; from lbm.views.entry import main; main([{argument!r}]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not absent & set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+def test_help_names_every_command(capsys, arguments):
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n  {command} " in out for command in ("compile", "check", "convert", "draw"))
+
+
+@pytest.mark.parametrize("command", ["compile", "check", "convert", "draw"])
+def test_every_command_explains_its_json_and_takes_a_seed(capsys, command):
+    assert main([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "With --json" in out
+    assert "--seed" in out
+
+
+def test_the_version_also_stands_among_the_options(capsys):
+    assert main(["--version", "check"]) == 0
+    assert capsys.readouterr().out == f"lbm {lbm.__version__}\n"
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["frobnicate"], ["frobnicate", "'lbm --help'"]),
+        (["complie", "x"], ["complie", "'compile'"]),
+        (["--frobnicate"], ["--frobnicate", "'lbm --help'"]),
+        (["compile"], ["FILE", "'lbm compile --help'"]),
+        (["check", "a.lbm", "b.lbm"], ["b.lbm", "'lbm check --help'"]),
+        (["draw", "a.lbm"], ["-o", "'lbm draw --help'"]),
+        (["compile", "a.lbm", "--frobnicate"], ["--frobnicate", "'lbm compile --help'"]),
+        (["compile", "a.lbm", "--method", "magic"], ["--method", "magic", "elimination"]),
+        (["compile", "a.lbm", "--encoding", "magic"], ["--encoding", "magic", "penalty"]),
+        (["compile", "a.lbm", "--epsilon", "1"], ["--epsilon", "between 0 and 1"]),
+        (["compile", "a.lbm", "--epsilon", "0"], ["--epsilon", "between 0 and 1"]),
+        (["compile", "a.lbm", "--epsilon", "nan"], ["--epsilon", "between 0 and 1"]),
+        (["draw", "a.lbm", "-o", "a.svg", "--epsilon", "-1"], ["--epsilon", "between 0 and 1"]),
+        (["compile", "a.lbm", "--epsilon", "half"], ["--epsilon", "number"]),
+        (["compile", "a.lbm", "--budget", "0"], ["--budget", "1"]),
+        (["compile", "a.lbm", "--budget", "many"], ["--budget", "integer"]),
+        (["compile", "a.lbm", "-o"], ["-o"]),
+        (["check", "a.lbm", "--seconds", "0"], ["--seconds", "above 0"]),
+        (["check", "a.lbm", "--seconds", "nan"], ["--seconds", "above 0"]),
+        (["convert", "a.lbm", "--to", "pdf"], ["--to", "wcnf-old"]),
+    ],
+)
+def test_wrong_usage_is_one_line_that_names_the_problem(capsys, arguments, words):
+    assert main(arguments) == 2
+    line = one_complaint(capsys)
+    assert all(word in line for word in words)
+
+
+def test_an_unexpected_error_is_called_a_bug(capsys, failing):
+    failing(ZeroDivisionError("division\nby zero"))
+    assert main(["check", "a.lbm"]) == 2
+    assert one_complaint(capsys) == (
+        "lbm: a bug in lbm, please report it: ZeroDivisionError: division by zero; "
+        "LBM_DEBUG=1 shows the traceback\n"
+    )
+
+
+def test_an_error_without_words_is_named_by_its_type(capsys, failing):
+    failing(AssertionError())
+    assert main(["check", "a.lbm"]) == 2
+    assert "AssertionError;" in one_complaint(capsys)
+
+
+def test_running_out_of_memory_is_one_line(capsys, failing):
+    failing(MemoryError())
+    assert main(["check", "a.lbm"]) == 2
+    assert "memory" in one_complaint(capsys)
+
+
+def test_an_interrupt_is_one_line_and_status_130(capsys, failing):
+    failing(KeyboardInterrupt())
+    assert main(["check", "a.lbm"]) == 130
+    assert one_complaint(capsys) == "lbm: interrupted\n"
+
+
+def test_a_reader_that_goes_away_is_not_complained_about(capsys, failing):
+    failing(BrokenPipeError())
+    assert main(["check", "a.lbm"]) == 141
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_a_reader_left_unread_is_thrown_away(monkeypatch, tmp_path):
+    def read(*_, **__):
+        print("half a line")
+        raise BrokenPipeError
+
+    monkeypatch.setattr(streams, "read_theory", read)
+    with (tmp_path / "reader").open("w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert main(["check", "a.lbm"]) == 141
+    assert (tmp_path / "reader").read_text() == ""
+
+
+def test_a_full_disk_is_one_line(capsys, failing):
+    failing(OSError(28, "No space left on device"))
+    assert main(["check", "a.lbm"]) == 2
+    assert "No space left" in one_complaint(capsys)
+
+
+def test_with_lbm_debug_the_traceback_stands_before_the_line(capsys, failing, monkeypatch):
+    monkeypatch.setenv("LBM_DEBUG", "1")
+    failing(ZeroDivisionError("division by zero"))
+    assert main(["check", "a.lbm"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback")
+    assert err.splitlines()[-1].startswith("lbm: a bug")
+
+
+def test_a_python_warning_becomes_one_line(capsys, monkeypatch):
+    def read(*_, **__):
+        warnings.warn("careful\nhere", stacklevel=1)
+        return lbm.Theory(["a"])
+
+    monkeypatch.setattr(streams, "read_theory", read)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        shown = warnings.showwarning
+        assert main(["check", "a.lbm"]) == 0
+        assert warnings.showwarning is shown
+    assert capsys.readouterr().err == "lbm: warning: careful here\n"
+
+
+def test_a_line_holds_nothing_that_a_terminal_obeys():
+    assert one_line("a\x1b[2Jb\n\tc\x00\u202e") == "a\\x1b[2Jb c\\x00\\u202e"
+    assert one_line("naïve ¬ ∧ 变量") == "naïve ¬ ∧ 变量"
+
+
+def test_closed_streams_do_no_harm(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(["--version"]) == 0
+    assert main(["frobnicate"]) == 2
+    streams.warn("nobody hears")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a")))
+    assert main(["convert", "-", "--to", "lbm"]) == 2
+
+
+def test_output_is_utf8_whatever_the_console_says(monkeypatch, tmp_path):
+    (tmp_path / "a.lbm").write_text("变量 -> 'naïve'", encoding="utf-8")
+    console = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", console)
+    assert main(["compile", str(tmp_path / "a.lbm")]) == 0
+    assert "变量 -> naïve" in console.buffer.getvalue().decode("utf-8")
+
+
+def test_a_stream_that_cannot_be_reconfigured_is_left_as_it_is(monkeypatch):
+    plain = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", plain)
+    assert main(["--version"]) == 0
+    assert plain.getvalue().startswith("lbm ")
+
+
+def test_python_m_lbm_is_the_same_program(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["lbm", "--version"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module("lbm", run_name="__main__")
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"lbm {lbm.__version__}\n"
+
+
+def test_the_console_script_is_this_function():
+    assert entry.main is main
+
+
+# --- as a process --------------------------------------------------------------------------------
+
+
+def test_a_process_reads_standard_input_and_exits_with_the_answer():
+    done = run("check", "-", stdin=b"a\n~a\n")
+    assert done.returncode == 1
+    assert done.stderr == b""
+    assert b"line 2: ~a" in done.stdout
+
+
+def test_a_process_that_fails_says_one_line_and_leaves_no_file(tmp_path):
+    done = run("compile", "-", "-o", str(tmp_path / "m.lbmm"), stdin=b"a &\n")
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"lbm: <stdin>:1:")
+    assert done.stderr.count(b"\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+def test_an_interrupted_process_stops_at_once(tmp_path):
+    (tmp_path / "pigeons.lbm").write_text(PIGEONS)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lbm", "check", str(tmp_path / "pigeons.lbm"), "--seconds", "600"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(2)  # by now it is deep in its search
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert out == b""
+    assert err == b"lbm: interrupted\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes break in another way there")
+def test_a_process_whose_reader_goes_away_is_quiet(tmp_path):
+    (tmp_path / "many.lbm").write_text("\n".join(f"a{i} -> b{i}" for i in range(20_000)))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lbm", "compile", str(tmp_path / "many.lbm"), "--all"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
