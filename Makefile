@@ -41,7 +41,7 @@ demo: setup               ## the tour: from formulae to machines, their energies
 
 test: setup               ## all tests and the examples in docstrings, README and docs, with coverage
 	$(call heading,tests)
-	$(BIN)/python -m pytest -n $(WORKERS) --cov
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov
 
 check: setup format lint types contracts test examples docs wheel ## all that must hold before a change is merged
 	$(call heading,all checks passed)

@@ -129,6 +129,12 @@ def test_units_know_their_cube_and_their_formulae() -> None:
         machine.units[machine.hidden]
 
 
+def test_a_machine_made_by_hand_has_units_too() -> None:
+    machine = Machine(("x", "y"), csc_array(np.array([[2.0], [-3.0]])), np.zeros(2), np.array([0.5]))
+    unit = machine.units[0]
+    assert (str(unit.cube), unit.weight, unit.bias, unit.formulae) == ("x & ~y", 3.0, 0.5, ())
+
+
 def test_a_machine_says_how_large_it_is() -> None:
     assert repr(translate(parse("a"))) == "<Machine: 1 visible and 1 hidden units, ε = 0.5>"
     assert "9 of them definitional" in repr(translate(parse(" ^ ".join(f"x{i}" for i in range(20)))))

@@ -237,7 +237,8 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
         raise TypeError(f"expected a theory, got {theory!r}")
     _check_format(format)
     if format == "lbm":
-        return (f"{line}\n" for line in to_lines(theory))
+        lines = (f"{line}\n" for line in to_lines(theory))
+        return lines if theory.atoms or len(theory) else iter(["true\n"])  # an empty file says nothing
     # numpy is loaded where it is needed: .lbm files do without.
     from lbm.knowledge.dimacs import write_cnf, write_wcnf
     from lbm.knowledge.weighted import weighted_clauses

@@ -69,7 +69,7 @@ class Machine:
     offset
         What negative weights and definitions leave behind.
     unit_weights
-        Shape (hidden units,): w of each unit.
+        Shape (hidden units,): w of each unit; by default its largest weight.
     hard_weight
         W: 1 if nothing is soft, else 1 + Σ|w|.
     owner, unit
@@ -93,6 +93,11 @@ class Machine:
     unit: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     definitions: tuple[str, ...] = ()
     theory: Theory | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.unit_weights) and self.hidden:  # made by hand: the largest weight stands for all
+            largest = np.abs(self.weights.toarray()).max(axis=0, initial=0.0)
+            object.__setattr__(self, "unit_weights", largest)
 
     # -- what it is made of --
 
@@ -250,7 +255,7 @@ class Machine:
         """Return -scale·a·x - Σ_j well(s_j(x)), a bounded number of worlds at a time."""
         x = self.visible(worlds)
         flat = _rows(x)
-        total = -scale * (flat @ self.visible_bias)
+        total = 0.0 - scale * (flat @ self.visible_bias)  # 0.0 - 0.0 is no -0.0
         step = max(1, CHUNK // max(1, self.hidden))
         for begin in range(0, len(flat), step):
             part = slice(begin, begin + step)

@@ -1,0 +1,132 @@
+"""The pages under docs/: what they name exists, and what they show is what happens."""
+
+import importlib
+import pkgutil
+import re
+import shlex
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import lbm
+import lbm.knowledge
+from lbm.views.entry import main
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def find(dotted: str) -> object:
+    """Return what a dotted name stands for: the longest part of it that is a module, then attributes."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part)
+        return found
+    raise ModuleNotFoundError(dotted)
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(lbm(?:\.\w+)+)`", page("equations.md")))))
+def test_every_function_on_the_page_of_equations_exists(name: str) -> None:
+    assert find(name) is not None
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", page("equations.md")))))
+def test_every_test_on_the_page_of_equations_exists(name: str) -> None:
+    file, _, test = name.partition("::")
+    assert re.search(rf"^def {test}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_every_row_on_the_page_of_equations_has_a_function_and_a_test_or_says_why_not() -> None:
+    rows = [line.split(" | ") for line in page("equations.md").splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row[0] not in ("| in the paper", "| what", "| ---")]
+    assert len(rows) > 40
+    for _, here, held, *_ in rows:
+        if "`lbm." in here:
+            assert "`tests/" in held or "[below](#" in held
+        else:
+            assert here.startswith("not ")
+
+
+def test_every_equation_and_result_of_the_paper_is_on_its_page() -> None:
+    text = page("equations.md")
+    listed = set()
+    for first, last in re.findall(r"Equations? (\d+)(?: and (\d+))?", text):
+        listed |= {int(number) for number in (first, last) if number}
+    assert listed == set(range(1, 15))
+    results = ("Definition 1", "Definition 2", "Lemma 1", "Theorem 1", "Proposition 1", "Proposition 2")
+    others = ("Example 1", "Example 2", "Table 1", "Table 2", *(f"Figure {number}" for number in range(1, 6)))
+    for name in (*results, *others):
+        assert name in text
+
+
+def test_the_reference_lists_what_can_be_imported_from_the_package() -> None:
+    table = page("reference.md").partition("## knowledge")[0]
+    listed = dict(re.findall(r"^\| `lbm\.(\w+)` \|.*\| `(lbm[\w.]*)` \|$", table, re.MULTILINE))
+    assert sorted(listed) == sorted(lbm.__all__)
+    for name, home in listed.items():
+        assert getattr(find(home), name) is getattr(lbm, name)
+
+
+def test_the_reference_has_every_module() -> None:
+    text = page("reference.md")
+    modules = {
+        module.name
+        for module in pkgutil.walk_packages(lbm.__path__, "lbm.")
+        if not module.ispkg and not module.name.startswith(("lbm.views.commands.", "lbm.__main__"))
+    }
+    assert set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)) == modules
+
+
+def test_limits_of_the_text_format_have_the_values_the_page_says() -> None:
+    rows = re.findall(r"^\| `([\w.]+\.MAX_\w+)` \| ([\d,e]+) \|", page("text-format.md"), re.MULTILINE)
+    for name, value in rows:
+        assert Decimal(str(find(name))) == Decimal(value.replace(",", ""))
+    homes = [module.name for module in pkgutil.iter_modules(lbm.knowledge.__path__, "lbm.knowledge.")]
+    # What a module defines, not what it imports.
+    source = {home: Path(find(home).__file__).read_text(encoding="utf-8") for home in homes}
+    limit = re.compile(r"^(MAX_\w+): Final", re.MULTILINE)
+    defined = {f"{home}.{name}" for home in homes for name in limit.findall(source[home])}
+    assert {name for name, _ in rows} == defined
+
+
+def test_the_reserved_words_of_the_text_format_are_all_on_its_page() -> None:
+    from lbm.knowledge.formula import RESERVED
+
+    paragraph = page("text-format.md").partition("**Reserved words**")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", paragraph)) == RESERVED
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in DOCS.glob("*.md") if "```console" in page(path.name))
+)
+def test_commands_print_what_the_page_shows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Blocks with a file's name as title are written to that file; ``$ lbm ...`` is run beside them."""
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    for language, title, text in FENCE.findall(page(name)):
+        if title:
+            (tmp_path / title).write_text(text, encoding="utf-8")
+        if language != "console":
+            continue
+        for block in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+            command, _, expected = block.partition("\n")
+            program, *arguments = shlex.split(command)
+            assert program == "lbm"
+            main(arguments)
+            said = capsys.readouterr()
+            assert said.out + said.err == expected
+            ran += 1
+    assert ran
