@@ -7,7 +7,7 @@ character it could not read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, NoReturn
@@ -34,15 +34,16 @@ MAX_DIGITS: Final = 100
 
 Weight = int | Decimal
 
+# `++` and `*+` keep no way back, so a token of a million characters takes no memory beside its own.
 _NAME = r"[^\W\d]\w*"
-_QUOTED = r"'(?:[^'\n]|'')+'"
-_CONSTANT = rf"(?:{_NAME}|\d+|{_QUOTED})"
+_QUOTED = r"'(?:[^'\n]|'')++'"
 _NOT_RESERVED = rf"(?!(?:{'|'.join(sorted(RESERVED))})\b)"
+_CONSTANT = rf"(?:{_NOT_RESERVED}{_NAME}|\d+|{_QUOTED})"
 _TOKEN: Final = re.compile(
     rf"""
       [ \t\r\f]+ | \#[^\n]*
     | (?P<newline>\n)
-    | (?P<term>{_NOT_RESERVED}{_NAME}\([ ]*{_CONSTANT}(?:[ ]*,[ ]*{_CONSTANT})*[ ]*\))
+    | (?P<term>{_NOT_RESERVED}{_NAME}\([ ]*{_CONSTANT}(?:[ ]*,[ ]*{_CONSTANT})*+[ ]*\))
     | (?P<name>{_NAME})
     | (?P<symbol><->|->|<-|!=|[|^&~!(){{}},:=↔→←∨⊕∧¬∀∃])
     | (?P<quoted>{_QUOTED})
@@ -133,8 +134,10 @@ def read_weight(text: str) -> Weight:
     >>> read_weight("1000"), read_weight("2.50")
     (1000, Decimal('2.50'))
     """
-    if len(text) > MAX_DIGITS:
-        raise WeightError(f"a weight has at most {MAX_DIGITS} digits (limit MAX_DIGITS), got {len(text)}")
+    if len(text) > 2 * MAX_DIGITS:  # room for a sign, zeros and an exponent around the digits
+        raise WeightError(
+            f"a weight has at most {MAX_DIGITS} digits (limit MAX_DIGITS), got {len(text)} characters"
+        )
     try:
         weight: Weight = int(text)
     except ValueError:
@@ -147,13 +150,22 @@ def read_weight(text: str) -> Weight:
 
 def check_weight(weight: Weight) -> Weight:
     """Return the weight if it is finite, not zero and within the limits."""
-    if not Decimal(weight).is_finite():
+    exact = Decimal(weight)
+    if not exact.is_finite():
         raise WeightError(f"a weight is a finite number, got {weight}")
-    if weight == 0:
+    if not exact:
         raise WeightError("a weight of zero says nothing: leave the formula out, or give it a weight")
-    if not 1 / MAX_WEIGHT <= abs(Decimal(weight)) <= MAX_WEIGHT:
-        raise WeightError(f"a weight lies between 1e-100 and 1e100 (limit MAX_WEIGHT), got {weight}")
+    # Nothing here rounds, and nothing depends on the caller's decimal context.
+    if not -100 <= exact.adjusted() < 100 and exact.copy_abs() != MAX_WEIGHT:
+        raise WeightError(f"a weight lies between 1e-100 and 1e100 (limit MAX_WEIGHT), got {_shown(exact)}")
+    if (digits := len(exact.as_tuple().digits)) > MAX_DIGITS:
+        raise WeightError(f"a weight has at most {MAX_DIGITS} digits (limit MAX_DIGITS), got {digits}")
     return weight
+
+
+def _shown(number: Decimal) -> str:
+    text = str(number)
+    return text if len(text) <= 40 else f"{text[:20]}...e{number.adjusted():+}"
 
 
 class _Reader:
@@ -171,6 +183,8 @@ class _Reader:
         self.scope: list[str] = []
         self.out: list[Formula | Template] = []
         self.open: list[str | _Open] = []
+        self.quantifiers = 0  # open now
+        self.begun = 0
         self.matches = _TOKEN.finditer(text)
 
     # -- tokens --
@@ -191,8 +205,23 @@ class _Reader:
         """Return the next token inside brackets, where a line end is a blank."""
         while True:
             token = self.next()
+            if token[2] - self.begun > MAX_STATEMENT:
+                self.too_long(self.begun)
             if token[0] != "newline":
                 return token
+
+    def too_long(self, place: int) -> NoReturn:
+        """Refuse the statement that begins at ``place``."""
+        self.fail(f"a statement has at most {MAX_STATEMENT} characters (limit MAX_STATEMENT)", place)
+
+    def refuse_long_lines(self) -> None:
+        """Refuse a line that passes the limit before any of it is read."""
+        start = 0
+        while len(self.text) - start > MAX_STATEMENT:
+            end = self.text.rfind("\n", start, start + MAX_STATEMENT + 1)
+            if end < 0:
+                self.too_long(start)
+            start = end + 1
 
     def fail(self, message: str, place: int) -> NoReturn:
         """Raise a ParseError that points at ``place``."""
@@ -229,6 +258,7 @@ class _Reader:
 
     def statements(self) -> Iterator[list[Read]]:
         """Yield what each statement says: no formula, one, or the instances of a rule."""
+        self.refuse_long_lines()
         while True:
             token = self.next()
             kind, text, place = token
@@ -236,7 +266,7 @@ class _Reader:
                 return
             if kind == "newline":
                 continue
-            line, weight = self.line, None
+            line, weight, self.begun = self.line, None, place
             if kind == "name" and text == "atoms" and not self.whole:
                 self.declare_atoms()
                 continue
@@ -262,13 +292,15 @@ class _Reader:
         while True:
             token = self.next()
             if token[0] == "term":
-                name = self.term(token[1])
+                name = self.term(token)
             elif token[0] in ("name", "quoted"):
                 name = self.name(token)
             else:
                 self.expected("the name of an atom", token)
+            kind, token = token[0], self.next()
+            if kind == "name" and token[1] == "(":
+                name, token = self.arguments(name), self.next()
             self.atoms[name] = None
-            token = self.next()
             if token[0] in ("newline", "end"):
                 return
             if token[1] != ",":
@@ -324,16 +356,25 @@ class _Reader:
         kind, text, place = token
         if kind == "name":
             return self.name(token)
-        if kind == "quoted" or (kind == "number" and text.isdecimal()):
+        if kind == "quoted":
+            self.name(token)
+            return text
+        if kind == "number" and text.isdecimal():
             return text
         if kind == "term":
             self.fail("expected a constant, found a term: terms do not nest", place)
         self.expected("a constant", token)
 
-    def term(self, text: str) -> str:
+    def term(self, token: tuple[str, str, int]) -> str:
         """Return a ground term as atoms carry it."""
-        predicate, _, rest = text.partition("(")
-        return f"{predicate}({', '.join(_ARGUMENTS.findall(rest))})"
+        predicate, _, rest = token[1].partition("(")
+        name = f"{predicate}({', '.join(_ARGUMENTS.findall(rest))})"
+        if "'" in name:
+            try:
+                atom_name(name)
+            except ValueError as error:
+                self.fail(str(error), token[2])
+        return name
 
     def arguments(self, name: str) -> str:
         """Read the arguments behind ``name(``, blanks and line ends among them; return the term."""
@@ -356,7 +397,7 @@ class _Reader:
         while True:
             kind, text, place = token
             if place - start > MAX_STATEMENT:
-                self.fail(f"a statement has at most {MAX_STATEMENT} characters (limit MAX_STATEMENT)", start)
+                self.too_long(start)
             if kind == "newline" or kind == "end":
                 if kind == "newline" and (depth or self.whole):
                     token = self.next()
@@ -371,10 +412,14 @@ class _Reader:
                 return self.finish()
             token = self.next()
             if want:
+                if token[0] == "newline" and (depth or self.whole):
+                    token = self.inside()
                 if kind == "name" and text not in RESERVED:
                     if token[1] == "(":
-                        text, kind = self.arguments(text), "term"
+                        out.append(self.literal(self.arguments(text)))
                         token = self.next()
+                        want = False
+                        continue
                     elif self.scope and text in self.scope:
                         self.fail(
                             f"{text} is a variable here: it stands inside a term, as in p({text})", place
@@ -385,7 +430,7 @@ class _Reader:
                         want = False
                         continue
                 if kind == "term":
-                    out.append(self.literal(self.term(text)))
+                    out.append(self.literal(self.term((kind, text, place))))
                     want = False
                 elif kind == "quoted":
                     name = self.name((kind, text, place))
@@ -404,7 +449,9 @@ class _Reader:
                 elif text in _QUANTIFIER:
                     if opened and not isinstance(opened[-1], _Open):
                         self.fail(f"put parentheses around ({text} ...) when it is part of a formula", place)
-                    token = self.quantifier(_QUANTIFIER[text], place, token)
+                    token = self.quantifier(
+                        _QUANTIFIER[text], place, token, self.inside if depth or self.whole else self.next
+                    )
                 elif text == "true" or text == "false":
                     out.append(TRUE if text == "true" else FALSE)
                     want = False
@@ -500,34 +547,34 @@ class _Reader:
 
     # -- quantifiers --
 
-    def quantifier(self, kind: str, place: int, token: tuple[str, str, int]) -> tuple[str, str, int]:
+    def quantifier(
+        self,
+        kind: str,
+        place: int,
+        token: tuple[str, str, int],
+        following: Callable[[], tuple[str, str, int]],
+    ) -> tuple[str, str, int]:
         """Read ``X, Y in drug, X != Y:`` and open it; return the token behind."""
         variables: list[str] = []
         domains: list[tuple[str, ...]] = []
         guards: list[Guard] = []
         waiting: list[str] = []
-        if (
-            sum(isinstance(item, _Open) and item.kind == "quantifier" for item in self.open)
-            >= MAX_QUANTIFIERS
-        ):
+        if self.quantifiers >= MAX_QUANTIFIERS:
             self.fail(
                 f"at most {MAX_QUANTIFIERS} quantifiers inside one another (limit MAX_QUANTIFIERS)", place
             )
         while True:
             left_token = token
-            token = self.inside()
+            token = following()
             if token[1] in ("=", "!=") and not waiting:
                 left = self.constant(left_token)
-                right_token = self.inside()
+                right_token = following()
                 guards.append(Guard(left, token[1] == "=", self.constant(right_token)))
                 for side, side_token in ((left, left_token), (guards[-1].right, right_token)):
-                    if side_token[0] == "name" and side not in variables and side not in self.scope:
-                        known = {constant for domain in domains for constant in domain}
-                        if side not in known:
-                            self.fail(
-                                f"{side!r} is no variable and no constant of a domain here", side_token[2]
-                            )
-                token = self.inside()
+                    known = side in variables or side in self.scope or side_token[0] != "name"
+                    if not (known or any(side in constants for constants in self.domains.values())):
+                        self.fail(f"{side!r} is no variable here and no constant of a domain", side_token[2])
+                token = following()
             else:
                 if left_token[0] != "name":
                     self.expected("the name of a variable", left_token)
@@ -536,23 +583,24 @@ class _Reader:
                     self.fail(f"the variable {variable} is bound twice", left_token[2])
                 waiting.append(variable)
                 if token[1] == "in":
-                    token = self.inside()
+                    token = following()
                     domain = self.domain(token, kind)
                     variables += waiting
                     domains += [domain] * len(waiting)
                     waiting = []
-                    token = self.inside()
+                    token = following()
             if token[1] == ":" and variables and not waiting:
                 break
             if token[1] != ",":
                 self.expected(
                     "',' or 'in'" if waiting else f"',' or ':' ({kind} X, Y in d, X != Y: ...)", token
                 )
-            token = self.inside()
+            token = following()
         quantifier = Quantifier(kind, tuple(variables), tuple(domains), tuple(guards))
         self.open.append(_Open("quantifier", place, quantifier))
+        self.quantifiers += 1
         self.scope += variables
-        return self.inside()
+        return following()
 
     def domain(self, token: tuple[str, str, int], kind: str) -> tuple[str, ...]:
         """Return the constants of a declared domain that is not empty."""
@@ -576,6 +624,7 @@ class _Reader:
             if not isinstance(top, _Open) or top.kind != "quantifier":
                 return
             self.open.pop()
+            self.quantifiers -= 1
             del self.scope[len(self.scope) - len(top.label.variables) :]
             self.out[-1] = Template(top.label.kind, top.label, (self.out[-1],))
 
@@ -591,6 +640,7 @@ class _Reader:
         del self.open[: len(prefix)]
         self.close_quantifiers()
         self.scope.clear()
+        self.quantifiers = 0
         (body,) = self.out
         self.out.clear()
         if isinstance(body, Formula) and not prefix:
