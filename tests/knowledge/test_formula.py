@@ -15,7 +15,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lbm.knowledge.formula as formula_module
@@ -468,6 +468,7 @@ def test_a_reserved_word_is_a_name_only_in_quotes(word):
 
 
 @given(formulae(NAMES, max_leaves=8))
+@example((a >> (b >> c)) & ((a & b) & c) & iff(iff(a, b), c))
 def test_no_pair_of_parentheses_in_the_text_is_idle(formula):
     text = str(formula)
     stack, pairs = [], []

@@ -165,11 +165,11 @@ def test_constants_are_written():
     assert len(read_theory("c no clauses\n", format="wcnf")) == 0
 
 
-def test_packed_clauses_with_negative_weights_are_written():
-    theory = Theory.from_clauses(
-        Clauses(("x1", "x2"), np.array([1, 2], np.int32), np.array([0, 1, 2])), np.array([-3, 0])
-    )
-    assert text_of(theory, "wcnf") == "c offset -3\n3 -1 0\nh 2 0\n"
+def test_packed_clauses_with_negative_weights_are_refused():
+    packed = Clauses(("x1", "x2"), np.array([1, 2], np.int32), np.array([0, 1, 2]))
+    with pytest.raises(WeightError, match="from 1 up, or 0 for a hard one, got -3"):
+        Theory.from_clauses(packed, np.array([-3, 0]))
+    assert text_of(Theory([(-3, "x1"), "x2"]), "wcnf") == "c offset -3\n3 -1 0\nh 2 0\n"
 
 
 @pytest.mark.parametrize("statement", [(5, "a -> b"), (Decimal("0.5"), "a & b")])

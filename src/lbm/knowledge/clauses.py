@@ -166,12 +166,13 @@ def as_clause(formula: Formula) -> list[tuple[str, bool]] | None:
         if kind == "atom":
             found.append((node.label, wanted))
             continue
+        if kind == "not":
+            stack.append((node.args[0], not wanted))
+            continue
         if (node, wanted) in seen:
             continue
         seen.add((node, wanted))
-        if kind == "not":
-            stack.append((node.args[0], not wanted))
-        elif kind == ("or" if wanted else "and"):
+        if kind == ("or" if wanted else "and"):
             stack += [(node.args[1], wanted), (node.args[0], wanted)]
         elif kind == "implies" and wanted:
             stack += [(node.args[1], True), (node.args[0], False)]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal, Inexact, localcontext
+from numbers import Integral, Rational, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from lbm.errors import ParseError, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds, quote
+from lbm.knowledge.parser import Statement as Statement
 from lbm.knowledge.parser import Weight, check_weight, parse, read_text, read_weight
 
 if TYPE_CHECKING:
@@ -21,19 +23,8 @@ if TYPE_CHECKING:
 _EXACT: Final = Context(prec=500, traps=[Inexact])
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One formula of a theory with its weight; without one it is hard.
-
-    ``line`` says where it was read, for messages; it does not count when statements are compared.
-    """
-
-    formula: Formula
-    weight: Weight | None = None
-    line: int | None = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        return str(self.formula) if self.weight is None else f"{self.weight}: {self.formula}"
+ATOMS_PER_LINE: Final = 1000
+"""Names on one ``atoms`` line of what we write: a line has its limit, a vocabulary has none."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -137,8 +128,7 @@ class Theory:
         reading = read_text(text, source=source)
         if not reading.statements and not reading.atoms:
             raise ParseError("expected at least one formula or an 'atoms' line, found none", source=source)
-        statements = tuple(Statement(read.formula, read.weight, read.line) for read in reading.statements)
-        return cls.from_parts(tuple(reading.atoms), statements)
+        return cls.from_parts(tuple(reading.atoms), tuple(reading.statements))
 
     @classmethod
     def load(cls, path: str | Path) -> Theory:
@@ -202,8 +192,8 @@ def exact_sum(weights: Iterable[Weight]) -> Weight:
 
 
 def magnitude(weight: Weight) -> Weight:
-    """Return |w|, exactly."""
-    return -weight if weight < 0 else weight
+    """Return |w|, exactly: ``-w`` and ``abs(w)`` would round a Decimal to the caller's precision."""
+    return weight.copy_abs() if isinstance(weight, Decimal) else abs(weight)
 
 
 def hard_weight(theory: Theory) -> Weight:
@@ -221,19 +211,22 @@ def to_lines(theory: Theory) -> Iterator[str]:
     """Yield the theory in the ``.lbm`` format, a line at a time, so that it parses back the same."""
     met = dict.fromkeys(atoms_of(*(s.formula for s in theory)))
     if tuple(met) != theory.atoms:
-        yield "atoms " + ", ".join(map(quote, theory.atoms))
+        for first in range(0, len(theory.atoms), ATOMS_PER_LINE):
+            yield "atoms " + ", ".join(map(quote, theory.atoms[first : first + ATOMS_PER_LINE]))
     for statement in theory:
         yield str(statement)
 
 
 def as_weight(value: object) -> Weight:
-    """Return a weight from an int, a Decimal, a float (as it prints) or text, checked."""
+    """Return a weight from a whole number, a Decimal, a float (as it prints) or text, checked."""
     if isinstance(value, bool):
         raise WeightError(f"expected a number as weight, got {value!r}")
     if isinstance(value, int | Decimal):
         return check_weight(value)
-    if isinstance(value, float):
-        return check_weight(Decimal(repr(value)))
+    if isinstance(value, Integral):  # of NumPy, among others
+        return check_weight(int(value))
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return check_weight(Decimal(repr(float(value))))
     if isinstance(value, str):
         return read_weight(value)
     raise WeightError(f"expected a number as weight, got {value!r}")
@@ -241,7 +234,7 @@ def as_weight(value: object) -> Weight:
 
 def _statement(item: object) -> Statement:
     if isinstance(item, Statement):
-        return item
+        return item if item.weight is None else replace(item, weight=as_weight(item.weight))
     if isinstance(item, Formula):
         return Statement(item)
     if isinstance(item, str):

@@ -14,7 +14,7 @@ from lbm.knowledge.clauses import Clauses, as_clause, definitional
 from lbm.knowledge.dimacs import MAX_ATOMS, MAX_WHOLE_WEIGHT
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, postorder
 from lbm.knowledge.parser import Weight
-from lbm.knowledge.theory import PackedStatements, Theory, exact_sum
+from lbm.knowledge.theory import PackedStatements, Theory, exact_sum, magnitude
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def weighted_clauses(theory: Theory) -> WeightedClauses:
     A weight below zero goes to the negation and leaves an offset: -w: φ is w: ¬φ, less w.
     """
     packed = theory.statements
-    if isinstance(packed, PackedStatements) and (packed.weights is None or (packed.weights >= 0).all()):
+    if isinstance(packed, PackedStatements):
         return WeightedClauses(packed.clauses, packed.weights)
     scale = _scale(theory)
     place = {name: number for number, name in enumerate(theory.atoms, start=1)}
@@ -64,7 +64,7 @@ def weighted_clauses(theory: Theory) -> WeightedClauses:
             continue
         if weight < 0:
             offsets.append(weight)
-            formula, weight = _negated(formula), -weight
+            formula, weight = _negated(formula), magnitude(weight)
         if formula is TRUE:
             offsets.append(weight)
         else:
