@@ -387,6 +387,7 @@ def test_most_of_the_text_that_is_compared_is_right_and_some_of_it_is_not():
         "domain\nd = {a}", "atoms a,\nb", "2:\na", "2\n: a", "a &\nb", "a\n& b", "a # b\n& c", "p('a\tb')",
         "'a\tb'", "p('\x00')", "atoms p('\x85')", "domain d = {'a\tb'}\nforall X in d: p(X)",
         "domain d = {'a'}\nforall X in d, X != '\u2028': p(X)", "domain d = {a}\nforall X in d: X",
+        "domain d = {a}\nforall X in d: p(X)\nX", "a #", "#\na", " # b\n a # c", "a#b\n#c\nd",
         "domain d = {a}\nforall X in d: 'X'", "domain d = {a}\nforall X in d: X(X)",
         "domain d = {a}\nforall X, X in d: p(X)", "domain d = {a}\nforall X in d: exists X in d: p(X)",
         "domain d = {a}\n(forall X in d: p(X)) & (exists X in d: q(X))",

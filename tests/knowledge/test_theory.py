@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from lbm.errors import ParseError, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom, atoms_of, disjunction
-from lbm.knowledge.parser import parse
-from lbm.knowledge.theory import Statement, Theory, as_weight, exact_sum, hard_weight, to_lines
+from lbm.knowledge.parser import Statement, parse
+from lbm.knowledge.theory import Theory, as_weight, exact_sum, hard_weight, to_lines
 from tests.oracles import score_and_hard, truth, worlds
 from tests.strategies import AWKWARD, NAMES, awkward_names, formulae, theories, weights
 

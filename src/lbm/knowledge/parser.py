@@ -140,7 +140,7 @@ def read_text(text: str, *, source: str | None = None) -> Reading:
 
 @contextmanager
 def _collection_paused() -> Iterator[None]:
-    """Pause the collection of cycles: formulae have none, and looking for them takes a quarter of the time."""
+    """Pause the collection of cycles: formulae have none, and looking for them takes time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

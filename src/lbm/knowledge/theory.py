@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 from lbm.errors import ParseError, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds, quote
-from lbm.knowledge.parser import Statement as Statement
-from lbm.knowledge.parser import Weight, check_weight, parse, read_text, read_weight
+from lbm.knowledge.parser import Statement, Weight, check_weight, parse, read_text, read_weight
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.errors import UnknownAtom
-from lbm.knowledge.theory import Statement
+from lbm.knowledge.parser import Statement
 from lbm.logic.cube import Cube, Cubes
 from lbm.machine.equation import write_equation
 

@@ -395,7 +395,8 @@ def _read_theory(
 ) -> Theory | None:
     """Return the theory, whose atoms must be among those declared."""
     from lbm.knowledge.clauses import Clauses
-    from lbm.knowledge.theory import Statement, Theory
+    from lbm.knowledge.parser import Statement
+    from lbm.knowledge.theory import Theory
 
     if facts["theory"] == "none":
         return None

@@ -10,7 +10,8 @@ from lbm.views.commands import options, streams
 from lbm.views.commands.streams import counted, say
 
 if TYPE_CHECKING:
-    from lbm.knowledge.theory import Statement, Theory
+    from lbm.knowledge.parser import Statement
+    from lbm.knowledge.theory import Theory
     from lbm.reasoning.proof import Verdict
 
 ESTIMATED: Final = 10_000

@@ -15,7 +15,8 @@ from lbm.views.entry import one_line
 
 if TYPE_CHECKING:
     from lbm.knowledge.formula import Formula
-    from lbm.knowledge.theory import Statement, Theory
+    from lbm.knowledge.parser import Statement
+    from lbm.knowledge.theory import Theory
 
 LISTED: Final = 60
 """Lists up to this long are printed whole."""
