@@ -96,7 +96,9 @@ class Machine:
 
     def __post_init__(self) -> None:
         if not len(self.unit_weights) and self.hidden:  # made by hand: the largest weight stands for all
-            largest = np.abs(self.weights.toarray()).max(axis=0, initial=0.0)
+            largest = np.zeros(self.hidden)
+            unit = np.repeat(np.arange(self.hidden), np.diff(self.weights.indptr))
+            np.maximum.at(largest, unit, np.abs(self.weights.data))
             object.__setattr__(self, "unit_weights", largest)
 
     # -- what it is made of --
