@@ -131,7 +131,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("brid", ["bird", "penguin"])
     'bird'
     """
-    # A vocabulary of a million names must not turn a typo into a long wait.
-    pool = [word for _, word in zip(range(10_000), known, strict=False)]
+    # A vocabulary of a million names, or names of a million letters, must not make a typo a long wait.
+    pool = [word for _, word in zip(range(10_000), known, strict=False) if len(word) <= 100]
+    if len(name) > 100:
+        return None
     found = difflib.get_close_matches(name, pool, n=1)
     return found[0] if found else None

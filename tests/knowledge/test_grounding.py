@@ -219,6 +219,15 @@ def test_rules_that_make_too_many_instances_are_refused_at_their_place(rule):
     assert (caught.value.line, caught.value.column) == (3, 2)
 
 
+def test_long_rules_are_refused_by_the_terms_they_fill_in(monkeypatch):
+    monkeypatch.setattr("lbm.knowledge.parser.Budget", lambda: Budget(terms=11))
+    rules = "domain d = {a, b, c}\n\nforall X in d: p(X) & q(X) & r(X)"
+    assert len(Theory.parse(rules)) == 3
+    with pytest.raises(ParseError, match=r"\(limit MAX_GROUND_TERMS\)") as caught:
+        Theory.parse(rules + " & s(X)")
+    assert caught.value.line == 3
+
+
 def test_rules_share_one_budget(monkeypatch):
     monkeypatch.setattr("lbm.knowledge.parser.Budget", lambda: Budget(7, 7))
     rules = "domain d = {a, b, c}\nforall X in d: p(X)\nforall X in d: q(X)\n"

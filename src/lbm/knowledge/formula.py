@@ -351,7 +351,8 @@ def holds(formula: Formula, world: Mapping[str, Any]) -> Any:
     """Return the truth value of a formula in a world, or in many at once.
 
     ``world`` maps every atom's name to a bool, or to a boolean NumPy array with one entry per
-    world; the result is of the same kind. [TG21, Definition 1: s_φ(x)]
+    world; the result is of the same kind, but a plain bool where the formula mentions no atom.
+    [TG21, Definition 1: s_φ(x)]
     """
 
     def visit(node: Formula, values: list[Any]) -> Any:

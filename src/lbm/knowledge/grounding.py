@@ -18,6 +18,9 @@ from lbm.knowledge.formula import Formula, atom, conjunction, disjunction, make
 MAX_INSTANCES: Final = 1_000_000
 """Ground instances that the rules of one theory may make together."""
 
+MAX_GROUND_TERMS: Final = 5_000_000
+"""Terms that the rules of one theory may fill in together: a rule may be long."""
+
 MAX_QUANTIFIERS: Final = 16
 """Quantifiers inside one another."""
 
@@ -59,10 +62,11 @@ class Template:
 
 @dataclass(slots=True)
 class Budget:
-    """How many more instances may be made; shared by all the rules of a theory."""
+    """How many more instances and terms may be made; shared by all the rules of a theory."""
 
     left: int = MAX_INSTANCES
     limit: int = MAX_INSTANCES
+    terms: int = MAX_GROUND_TERMS
 
     def spend(self, instances: int) -> None:
         """Take ``instances`` off, or say that it is too much."""
@@ -73,6 +77,17 @@ class Budget:
                 "use smaller domains or fewer variables in one rule",
                 limit="MAX_INSTANCES",
                 value=self.limit,
+            )
+
+    def spend_term(self) -> None:
+        """Take one term off, or say that there are too many."""
+        self.terms -= 1
+        if self.terms < 0:
+            raise LimitExceeded(
+                f"the rules fill in more than {MAX_GROUND_TERMS} terms (limit MAX_GROUND_TERMS): "
+                "use smaller domains or shorter rules",
+                limit="MAX_GROUND_TERMS",
+                value=MAX_GROUND_TERMS,
             )
 
 
@@ -100,6 +115,7 @@ def ground(template: Formula | Template, binding: Mapping[str, str], budget: Bud
     while stack:
         node, ready = stack.pop()
         if node.kind == "term":
+            budget.spend_term()
             predicate, arguments = node.label
             filled = ", ".join(binding.get(argument, argument) for argument in arguments)
             results[id(node)] = atom(f"{predicate}({filled})")

@@ -307,7 +307,7 @@ class _Reader:
                 self.fail(str(error), place)
 
     def declare_atoms(self) -> None:
-        """Statement the rest of ``atoms n, r, q``."""
+        """Read the rest of ``atoms n, r, q``."""
         while True:
             token = self.next()
             if token[0] == "term":
@@ -326,7 +326,7 @@ class _Reader:
                 self.expected("',' or the end of the line", token)
 
     def declare_domain(self) -> None:
-        """Statement the rest of ``domain drug = {a1, b1}``."""
+        """Read the rest of ``domain drug = {a1, b1}``."""
         token = self.next()
         if token[0] != "name":
             self.expected("the name of a domain", token)
@@ -396,7 +396,7 @@ class _Reader:
         return name
 
     def arguments(self, name: str) -> str:
-        """Statement the arguments behind ``name(``, blanks and line ends among them; return the term."""
+        """Read the arguments behind ``name(``, blanks and line ends among them; return the term."""
         found: list[str] = []
         while True:
             found.append(self.constant(self.inside()))
@@ -409,7 +409,7 @@ class _Reader:
     # -- formulae --
 
     def formula(self, token: tuple[str, str, int], start: int) -> Sequence[Formula]:
-        """Statement a formula from ``token`` to the end of its statement; return its ground instances."""
+        """Read a formula from ``token`` to the end of its statement; return its ground instances."""
         out, opened, atoms, advance = self.out, self.open, self.atoms, self.matches.__next__
         want = True  # an operand is due; otherwise an operator
         depth = 0
@@ -576,7 +576,7 @@ class _Reader:
         token: tuple[str, str, int],
         following: Callable[[], tuple[str, str, int]],
     ) -> tuple[str, str, int]:
-        """Statement ``X, Y in drug, X != Y:`` and open it; return the token behind."""
+        """Read ``X, Y in drug, X != Y:`` and open it; return the token behind."""
         variables: list[str] = []
         domains: list[tuple[str, ...]] = []
         guards: list[Guard] = []

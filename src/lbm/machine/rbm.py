@@ -98,7 +98,8 @@ class Machine:
         if not len(self.unit_weights) and self.hidden:  # made by hand: the largest weight stands for all
             largest = np.zeros(self.hidden)
             unit = np.repeat(np.arange(self.hidden), np.diff(self.weights.indptr))
-            np.maximum.at(largest, unit, np.abs(self.weights.data))
+            with np.errstate(invalid="ignore"):  # whoever saves or writes it refuses nan
+                np.maximum.at(largest, unit, np.abs(self.weights.data))
             object.__setattr__(self, "unit_weights", largest)
 
     # -- what it is made of --
