@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import lbm.knowledge.parser as parser_module
+import lbm.knowledge.lexer as lexer_module
 from lbm.errors import LbmError, ParseError, WeightError
 from lbm.knowledge.formula import (
     FALSE,
@@ -19,7 +19,9 @@ from lbm.knowledge.formula import (
     iff,
     implies,
 )
-from lbm.knowledge.parser import MAX_DIGITS, MAX_STATEMENT, check_weight, parse, read_text, read_weight
+from lbm.knowledge.lexer import MAX_STATEMENT
+from lbm.knowledge.numbers import MAX_DIGITS, check_weight, read_weight
+from lbm.knowledge.parser import parse, read_text
 from lbm.knowledge.theory import Theory
 from tests.strategies import AWKWARD, BINARY, NAMES, awkward_names, formulae, weights
 
@@ -431,7 +433,7 @@ def test_a_name_of_nine_megabytes_is_read_in_memory_of_its_own_size():
     ids=["formula", "term", "domain", "cardinality", "quantifier"],
 )
 def test_a_statement_over_many_lines_keeps_the_same_limit(text, monkeypatch):
-    monkeypatch.setattr(parser_module, "MAX_STATEMENT", 1000)
+    monkeypatch.setattr(lexer_module, "MAX_STATEMENT", 1000)
     with pytest.raises(ParseError, match="limit MAX_STATEMENT") as caught:
         Theory.parse("ok\n" + text)
     assert (caught.value.line, caught.value.column) == (2, 1)

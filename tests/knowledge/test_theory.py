@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from lbm.errors import ParseError, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom, atoms_of, disjunction
+from lbm.knowledge.numbers import as_weight, exact_sum
 from lbm.knowledge.parser import Statement, parse
-from lbm.knowledge.theory import Theory, as_weight, exact_sum, hard_weight, to_lines
+from lbm.knowledge.theory import Theory, hard_weight, to_lines
 from tests.oracles import score_and_hard, truth, worlds
 from tests.strategies import AWKWARD, NAMES, awkward_names, formulae, theories, weights
 
@@ -75,7 +76,7 @@ def test_atoms_are_written_only_where_their_order_does_not_follow():
 
 def test_a_vocabulary_of_any_size_is_written_within_the_limits_of_a_line(monkeypatch):
     theory = Theory(["x7 & x3"], atoms=[f"x{i}" for i in range(5000)])
-    monkeypatch.setattr("lbm.knowledge.parser.MAX_STATEMENT", 20_000)
+    monkeypatch.setattr("lbm.knowledge.lexer.MAX_STATEMENT", 20_000)
     assert Theory.parse(str(theory)) == theory
 
 

@@ -16,7 +16,7 @@ from safetensors.numpy import save as serialize
 from scipy.sparse import csc_array
 
 from lbm.errors import FileError, LbmError, LimitExceeded, MachineFileError
-from lbm.knowledge import parser
+from lbm.knowledge import lexer
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom, conjunction
 from lbm.knowledge.parser import parse
@@ -532,7 +532,7 @@ def test_a_machine_that_could_not_be_loaded_is_not_saved(parts, message, tmp_pat
 
 
 def test_a_formula_longer_than_the_text_format_reads_is_refused_by_a_named_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(parser, "MAX_STATEMENT", 20)
+    monkeypatch.setattr(lexer, "MAX_STATEMENT", 20)
     theory = Theory([conjunction(atom(f"x{i}") for i in range(9))])
     with pytest.raises(LimitExceeded, match="limit MAX_STATEMENT"):
         store.save(translate(theory), tmp_path / "m")

@@ -7,55 +7,16 @@ character it could not read.
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from lbm.errors import LimitExceeded, ParseError, WeightError, nearest
 from lbm.knowledge.formula import CARDINALITIES, FALSE, RESERVED, TRUE, Formula, atom_name, atoms_of, make
-from lbm.knowledge.grounding import (
-    MAX_QUANTIFIERS,
-    Budget,
-    Guard,
-    Quantifier,
-    Template,
-    instances,
-)
-
-MAX_STATEMENT: Final = 10_000_000
-"""Characters in one statement (a line, and the lines an open parenthesis adds to it)."""
-
-MAX_WEIGHT: Final = Decimal("1e100")
-"""The largest weight; the smallest is its inverse."""
-
-MAX_DIGITS: Final = 100
-"""Digits in one weight."""
-
-Weight = int | Decimal
-
-# `++` and `*+` keep no way back, so a token of a million characters takes no memory beside its own.
-_NAME = r"[^\W\d]\w*"
-_QUOTED = r"'(?:[^'\n]|'')++'"
-_NOT_RESERVED = rf"(?!(?:{'|'.join(sorted(RESERVED))})\b)"
-_CONSTANT = rf"(?:{_NOT_RESERVED}{_NAME}|\d+|{_QUOTED})"
-_TOKEN: Final = re.compile(
-    rf"""
-    [ \t\r\f]*+ (?: \#[^\n]*+ )?+ (?:
-      (?P<newline>\n)
-    | (?P<term>{_NOT_RESERVED}{_NAME}\([ ]*{_CONSTANT}(?:[ ]*,[ ]*{_CONSTANT})*+[ ]*\))
-    | (?P<name>{_NAME})
-    | (?P<symbol><->|->|<-|!=|[|^&~!(){{}},:=↔→←∨⊕∧¬∀∃])
-    | (?P<quoted>{_QUOTED})
-    | (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-    | (?P<end>\Z)
-    | (?P<other>.)
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
-_ARGUMENTS: Final = re.compile(_CONSTANT)
+from lbm.knowledge.grounding import MAX_QUANTIFIERS, Budget, Guard, Quantifier, Template, instances
+from lbm.knowledge.lexer import CONSTANT, Lexer, Token
+from lbm.knowledge.numbers import MAX_DIGITS, Weight, read_weight
 
 _BINARY: Final = {
     "<->": "iff", "iff": "iff", "↔": "iff",
@@ -150,128 +111,19 @@ def _collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def read_weight(text: str) -> Weight:
-    """Return a weight exactly as written: an int, or a Decimal.
-
-    >>> read_weight("1000"), read_weight("2.50")
-    (1000, Decimal('2.50'))
-    """
-    if len(text) > 2 * MAX_DIGITS:  # room for a sign, zeros and an exponent around the digits
-        raise WeightError(
-            f"a weight has at most {MAX_DIGITS} digits (limit MAX_DIGITS), got {len(text)} characters"
-        )
-    try:
-        weight: Weight = int(text)
-    except ValueError:
-        try:
-            weight = Decimal(text)
-        except ArithmeticError:
-            raise WeightError(f"expected a number as weight, got {text!r}") from None
-    return check_weight(weight)
-
-
-def check_weight(weight: Weight) -> Weight:
-    """Return the weight if it is finite, not zero and within the limits."""
-    exact = Decimal(weight)
-    if not exact.is_finite():
-        raise WeightError(f"a weight is a finite number, got {weight}")
-    if not exact:
-        raise WeightError("a weight of zero says nothing: leave the formula out, or give it a weight")
-    # Nothing here rounds, and nothing depends on the caller's decimal context.
-    if not -100 <= exact.adjusted() < 100 and exact.copy_abs() != MAX_WEIGHT:
-        raise WeightError(f"a weight lies between 1e-100 and 1e100 (limit MAX_WEIGHT), got {_shown(exact)}")
-    if (digits := len(exact.as_tuple().digits)) > MAX_DIGITS:
-        raise WeightError(f"a weight has at most {MAX_DIGITS} digits (limit MAX_DIGITS), got {digits}")
-    return weight
-
-
-def _shown(number: Decimal) -> str:
-    text = str(number)
-    return text if len(text) <= 40 else f"{text[:20]}...e{number.adjusted():+}"
-
-
-class _Reader:
+class _Reader(Lexer):
     """One pass over a text. State lives here and nowhere else; it is used once."""
 
     def __init__(self, text: str, source: str | None) -> None:
-        self.text = text
-        self.source = source
+        super().__init__(text, source)
         self.whole = False  # True: the text is one formula, and a line end is a blank
         self.atoms: dict[str, None] = {}
         self.domains: dict[str, tuple[str, ...]] = {}
         self.budget = Budget()
-        self.line = 1
         self.scope: list[str] = []
         self.out: list[Formula | Template] = []
         self.open: list[str | _Open] = []
         self.quantifiers = 0  # open now
-        self.begun = 0
-        self.matches = _TOKEN.finditer(text)
-
-    # -- tokens --
-
-    def next(self) -> tuple[str, str, int]:
-        """Return kind, text and place of the next token that is no blank; at the end, ``end``."""
-        for match in self.matches:
-            kind = match.lastgroup
-            assert kind is not None
-            if kind == "newline":
-                self.line += 1
-            return kind, match[kind], match.start(kind)
-        return "end", "", len(self.text)
-
-    def inside(self) -> tuple[str, str, int]:
-        """Return the next token inside brackets, where a line end is a blank."""
-        while True:
-            token = self.next()
-            if token[2] - self.begun > MAX_STATEMENT:
-                self.too_long(self.begun)
-            if token[0] != "newline":
-                return token
-
-    def too_long(self, place: int) -> NoReturn:
-        """Refuse the statement that begins at ``place``."""
-        self.fail(f"a statement has at most {MAX_STATEMENT} characters (limit MAX_STATEMENT)", place)
-
-    def refuse_long_lines(self) -> None:
-        """Refuse a line that passes the limit before any of it is read."""
-        start = 0
-        while len(self.text) - start > MAX_STATEMENT:
-            end = self.text.rfind("\n", start, start + MAX_STATEMENT + 1)
-            if end < 0:
-                self.too_long(start)
-            start = end + 1
-
-    def fail(self, message: str, place: int) -> NoReturn:
-        """Raise a ParseError that points at ``place``."""
-        start = self.text.rfind("\n", 0, place) + 1
-        line = self.text.count("\n", 0, place) + 1
-        end = self.text.find("\n", place)
-        end = len(self.text) if end < 0 else end
-        left = max(start, place - 60)
-        excerpt = self.text[left : min(end, place + 40)].expandtabs(1)
-        excerpt = "".join(sign if sign.isprintable() else "?" for sign in excerpt)
-        raise ParseError(
-            message,
-            source=self.source,
-            line=line,
-            column=place - start + 1,
-            excerpt=excerpt,
-            caret=place - left,
-        )
-
-    def expected(self, what: str, token: tuple[str, str, int]) -> NoReturn:
-        """Raise a ParseError: ``what`` was expected, ``token`` came."""
-        kind, text, place = token
-        if kind == "end":
-            found = "the end of the text"
-        elif kind == "newline":
-            found = "the end of the line"
-        elif text == "'":
-            self.fail("this quote is not closed on its line, or has nothing in it", place)
-        else:
-            found = repr(text if len(text) <= 40 else text[:40] + "...")
-        self.fail(f"expected {what}, found {found}", place)
 
     # -- statements --
 
@@ -358,7 +210,7 @@ class _Reader:
 
     # -- names --
 
-    def name(self, token: tuple[str, str, int]) -> str:
+    def name(self, token: Token) -> str:
         """Return a plain or quoted name; reserved words only in quotes."""
         kind, text, place = token
         if kind == "quoted":
@@ -370,7 +222,7 @@ class _Reader:
             self.fail(f"{text!r} is a reserved word: write '{text}' in quotes to use it as a name", place)
         return text
 
-    def constant(self, token: tuple[str, str, int]) -> str:
+    def constant(self, token: Token) -> str:
         """Return a constant as terms print it: a name, a whole number, or text in quotes."""
         kind, text, place = token
         if kind == "name":
@@ -384,10 +236,10 @@ class _Reader:
             self.fail("expected a constant, found a term: terms do not nest", place)
         self.expected("a constant", token)
 
-    def term(self, token: tuple[str, str, int]) -> str:
+    def term(self, token: Token) -> str:
         """Return a ground term as atoms carry it."""
         predicate, _, rest = token[1].partition("(")
-        name = f"{predicate}({', '.join(_ARGUMENTS.findall(rest))})"
+        name = f"{predicate}({', '.join(CONSTANT.findall(rest))})"
         if "'" in name:
             try:
                 atom_name(name)
@@ -408,14 +260,14 @@ class _Reader:
 
     # -- formulae --
 
-    def formula(self, token: tuple[str, str, int], start: int) -> Sequence[Formula]:
+    def formula(self, token: Token, start: int) -> Sequence[Formula]:
         """Read a formula from ``token`` to the end of its statement; return its ground instances."""
         out, opened, atoms, advance = self.out, self.open, self.atoms, self.matches.__next__
         want = True  # an operand is due; otherwise an operator
         depth = 0
         while True:
             kind, text, place = token
-            if place - start > MAX_STATEMENT:
+            if place - start > self.limit:
                 self.too_long(start)
             if kind == "newline" or kind == "end":
                 if kind == "newline" and (depth or self.whole):
@@ -513,13 +365,13 @@ class _Reader:
         """Return the atom called ``name``, or a template where it mentions variables."""
         if self.scope:
             predicate, _, rest = name.partition("(")
-            found = _ARGUMENTS.findall(rest)
+            found = CONSTANT.findall(rest)
             if any(argument in self.scope for argument in found):
                 return Template("term", (predicate, tuple(found)), ())
         self.atoms.setdefault(name)
         return make("atom", name, ())
 
-    def cardinality(self, kind: str, place: int, token: tuple[str, str, int]) -> tuple[str, str, int]:
+    def cardinality(self, kind: str, place: int, token: Token) -> Token:
         """Open ``atleast(k, ``; return the token behind it."""
         if token[1] != "(":
             self.expected(f"'(' behind {kind}", token)
@@ -573,9 +425,9 @@ class _Reader:
         self,
         kind: str,
         place: int,
-        token: tuple[str, str, int],
-        following: Callable[[], tuple[str, str, int]],
-    ) -> tuple[str, str, int]:
+        token: Token,
+        following: Callable[[], Token],
+    ) -> Token:
         """Read ``X, Y in drug, X != Y:`` and open it; return the token behind."""
         variables: list[str] = []
         domains: list[tuple[str, ...]] = []
@@ -624,7 +476,7 @@ class _Reader:
         self.scope += variables
         return following()
 
-    def domain(self, token: tuple[str, str, int], kind: str) -> tuple[str, ...]:
+    def domain(self, token: Token, kind: str) -> tuple[str, ...]:
         """Return the constants of a declared domain that is not empty."""
         if token[0] != "name":
             self.expected("the name of a domain", token)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal, Inexact, localcontext
-from numbers import Integral, Rational, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from lbm.errors import ParseError, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds, quote
-from lbm.knowledge.parser import Statement, Weight, check_weight, parse, read_text, read_weight
+from lbm.knowledge.numbers import Weight, as_weight, exact_sum, magnitude
+from lbm.knowledge.parser import Statement, parse, read_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-# Weights have at most 100 digits and lie within 1e±100, so sums of them fit these digits exactly.
-_EXACT: Final = Context(prec=500, traps=[Inexact])
-
 
 ATOMS_PER_LINE: Final = 1000
 """Names on one ``atoms`` line of what we write: a line has its limit, a vocabulary has none."""
@@ -181,20 +176,6 @@ def _restore(atoms: tuple[str, ...], statements: Sequence[Statement]) -> Theory:
     return Theory.from_parts(atoms, statements)
 
 
-def exact_sum(weights: Iterable[Weight]) -> Weight:
-    """Return the sum without rounding: an int, or a Decimal if any of the weights is one."""
-    total: Weight = 0
-    with localcontext(_EXACT):
-        for weight in weights:
-            total += weight
-    return total
-
-
-def magnitude(weight: Weight) -> Weight:
-    """Return |w|, exactly: ``-w`` and ``abs(w)`` would round a Decimal to the caller's precision."""
-    return weight.copy_abs() if isinstance(weight, Decimal) else abs(weight)
-
-
 def hard_weight(theory: Theory) -> Weight:
     """Return W, the weight of a hard formula in a machine: 1 if nothing is soft, else 1 + Σ|w|."""
     packed = theory.statements
@@ -214,21 +195,6 @@ def to_lines(theory: Theory) -> Iterator[str]:
             yield "atoms " + ", ".join(map(quote, theory.atoms[first : first + ATOMS_PER_LINE]))
     for statement in theory:
         yield str(statement)
-
-
-def as_weight(value: object) -> Weight:
-    """Return a weight from a whole number, a Decimal, a float (as it prints) or text, checked."""
-    if isinstance(value, bool):
-        raise WeightError(f"expected a number as weight, got {value!r}")
-    if isinstance(value, int | Decimal):
-        return check_weight(value)
-    if isinstance(value, Integral):  # of NumPy, among others
-        return check_weight(int(value))
-    if isinstance(value, Real) and not isinstance(value, Rational):
-        return check_weight(Decimal(repr(float(value))))
-    if isinstance(value, str):
-        return read_weight(value)
-    raise WeightError(f"expected a number as weight, got {value!r}")
 
 
 def _statement(item: object) -> Statement:

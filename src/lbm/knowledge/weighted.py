@@ -13,8 +13,8 @@ from lbm.errors import LimitExceeded, WeightError
 from lbm.knowledge.clauses import Clauses, as_clause, definitional
 from lbm.knowledge.dimacs import MAX_ATOMS, MAX_WHOLE_WEIGHT
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, postorder
-from lbm.knowledge.parser import Weight
-from lbm.knowledge.theory import PackedStatements, Theory, exact_sum, magnitude
+from lbm.knowledge.numbers import Weight, exact_sum, magnitude
+from lbm.knowledge.theory import PackedStatements, Theory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

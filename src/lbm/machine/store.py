@@ -139,7 +139,7 @@ def _pack_theory(machine: Machine) -> tuple[str, dict[str, Array]]:
     """Return how a machine's theory is stored, and its arrays."""
     import numpy as np
 
-    from lbm.knowledge.parser import MAX_STATEMENT
+    from lbm.knowledge.lexer import MAX_STATEMENT
     from lbm.knowledge.theory import PackedStatements, to_lines
 
     theory = machine.theory

@@ -1,0 +1,90 @@
+"""Weights as exact numbers: an int or a Decimal, kept as written, compared and added without rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Context, Decimal, Inexact, localcontext
+from numbers import Integral, Rational, Real
+from typing import Final
+
+from lbm.errors import WeightError
+
+MAX_WEIGHT: Final = Decimal("1e100")
+"""The largest weight; the smallest is its inverse."""
+
+MAX_DIGITS: Final = 100
+"""Digits in one weight."""
+
+Weight = int | Decimal
+
+# Weights have at most 100 digits and lie within 1e±100, so sums of them fit these digits exactly.
+_EXACT: Final = Context(prec=500, traps=[Inexact])
+
+
+def read_weight(text: str) -> Weight:
+    """Return a weight exactly as written: an int, or a Decimal.
+
+    >>> read_weight("1000"), read_weight("2.50")
+    (1000, Decimal('2.50'))
+    """
+    if len(text) > 2 * MAX_DIGITS:  # room for a sign, zeros and an exponent around the digits
+        raise WeightError(
+            f"a weight has at most {MAX_DIGITS} digits (limit MAX_DIGITS), got {len(text)} characters"
+        )
+    try:
+        weight: Weight = int(text)
+    except ValueError:
+        try:
+            weight = Decimal(text)
+        except ArithmeticError:
+            raise WeightError(f"expected a number as weight, got {text!r}") from None
+    return check_weight(weight)
+
+
+def check_weight(weight: Weight) -> Weight:
+    """Return the weight if it is finite, not zero and within the limits."""
+    exact = Decimal(weight)
+    if not exact.is_finite():
+        raise WeightError(f"a weight is a finite number, got {weight}")
+    if not exact:
+        raise WeightError("a weight of zero says nothing: leave the formula out, or give it a weight")
+    # Nothing here rounds, and nothing depends on the caller's decimal context.
+    if not -100 <= exact.adjusted() < 100 and exact.copy_abs() != MAX_WEIGHT:
+        raise WeightError(f"a weight lies between 1e-100 and 1e100 (limit MAX_WEIGHT), got {_shown(exact)}")
+    if (digits := len(exact.as_tuple().digits)) > MAX_DIGITS:
+        raise WeightError(f"a weight has at most {MAX_DIGITS} digits (limit MAX_DIGITS), got {digits}")
+    return weight
+
+
+def _shown(number: Decimal) -> str:
+    text = str(number)
+    return text if len(text) <= 40 else f"{text[:20]}...e{number.adjusted():+}"
+
+
+def as_weight(value: object) -> Weight:
+    """Return a weight from a whole number, a Decimal, a float (as it prints) or text, checked."""
+    if isinstance(value, bool):
+        raise WeightError(f"expected a number as weight, got {value!r}")
+    if isinstance(value, int | Decimal):
+        return check_weight(value)
+    if isinstance(value, Integral):  # of NumPy, among others
+        return check_weight(int(value))
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return check_weight(Decimal(repr(float(value))))
+    if isinstance(value, str):
+        return read_weight(value)
+    raise WeightError(f"expected a number as weight, got {value!r}")
+
+
+def exact_sum(weights: Iterable[Weight]) -> Weight:
+    """Return the sum without rounding: an int, or a Decimal if any of the weights is one."""
+    total: Weight = 0
+    with localcontext(_EXACT):
+        for weight in weights:
+            total += weight
+    return total
+
+
+def magnitude(weight: Weight) -> Weight:
+    """Return |w|, exactly: ``-w`` and ``abs(w)`` would round a Decimal to the caller's precision."""
+    return weight.copy_abs() if isinstance(weight, Decimal) else abs(weight)
