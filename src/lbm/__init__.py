@@ -25,6 +25,8 @@ _HOMES = {
     "load": "lbm.machine.store",
     "save": "lbm.machine.store",
     "translate": "lbm.machine.translate",
+    "count": "lbm.reasoning.query",
+    "models": "lbm.reasoning.query",
 }
 
 __all__ = [
@@ -35,10 +37,12 @@ __all__ = [
     "atleast",
     "atmost",
     "atom",
+    "count",
     "exactly",
     "holds",
     "iff",
     "load",
+    "models",
     "parse",
     "save",
     "to_sdnf",
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
     from lbm.machine.store import load, save
     from lbm.machine.translate import translate
+    from lbm.reasoning.query import count, models
 
 
 def __getattr__(name: str) -> Any:

@@ -1,1 +1,1 @@
-"""What follows: proofs."""
+"""What follows: proofs, counts, models and probabilities."""

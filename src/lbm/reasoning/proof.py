@@ -214,8 +214,9 @@ class _Solver:
                 while not future.done() and (left := self.deadline - time.monotonic()) > 0:
                     wait([future], timeout=min(_TICK, left))
             finally:
-                if not future.done():
+                while not future.done():  # once may be too early: a search that has not begun forgets it
                     self.solver.interrupt()
+                    wait([future], timeout=_TICK)
             answer: bool | None = future.result()
             return answer
 

@@ -13,7 +13,9 @@ import typer
 from lbm.views.commands.check import check_theory
 from lbm.views.commands.compile import compile_theory
 from lbm.views.commands.convert import convert_theory
+from lbm.views.commands.count import count_models
 from lbm.views.commands.draw import draw_machine
+from lbm.views.commands.models import list_models
 
 app = typer.Typer(
     name="lbm",
@@ -23,6 +25,8 @@ app = typer.Typer(
 )
 app.command("compile", short_help="The machine a theory becomes: units and energy.")(compile_theory)
 app.command("check", short_help="Its size; satisfiable, or which formulae clash.")(check_theory)
+app.command("models", short_help="The worlds that keep every hard formula.")(list_models)
+app.command("count", short_help="How many such worlds there are.")(count_models)
 app.command("convert", short_help="The same theory in another format.")(convert_theory)
 app.command("draw", short_help="The network as a picture.")(draw_machine)
 

@@ -40,6 +40,15 @@ def _inside(value: float) -> float:
     return value
 
 
+def split_names(names: str | None) -> list[str] | None:
+    """Return the atoms of ``--project a,less(a1, b1),'c d'``, as an ``atoms`` line lists them."""
+    if names is None:
+        return None
+    from lbm.knowledge.parser import read_text
+
+    return list(read_text(f"atoms {names}", source="--project").atoms)
+
+
 def _positive(value: float) -> float:
     if not value > 0:
         raise typer.BadParameter(f"expected a number above 0, got {value}")
@@ -58,6 +67,15 @@ Seed = Annotated[
 ]
 Seconds = Annotated[
     float, typer.Option("--seconds", callback=_positive, help="Time to look for an answer; then exit 3.")
+]
+Given = Annotated[
+    str | None, typer.Option("--given", metavar="FORMULA", help="Evidence: any formula, as in 'n & ~p'.")
+]
+Project = Annotated[
+    str | None,
+    typer.Option(
+        "--project", metavar="ATOMS", help="Only these atoms, as in a,b: worlds that agree are one."
+    ),
 ]
 Epsilon = Annotated[
     float, typer.Option("--epsilon", callback=_inside, help="How deep a well of weight 1 is, in (0, 1).")

@@ -1,0 +1,179 @@
+"""Answers that list worlds: as named truth values, and inside as packed rows of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import LbmError, LimitExceeded
+from lbm.knowledge.formula import Formula
+
+MAX_LISTED: Final = 1 << 30
+"""Truth values, worlds times atoms, up to which worlds are listed."""
+
+ALL: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+"""A word in which every bit is set."""
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+"""Worlds, shape (worlds, words): atom i is bit 63 - i % 64 of word i // 64, so order is lexicographic."""
+
+
+class NoWorlds(LbmError, ValueError):
+    """A probability that has no meaning, since there is no world to speak of.
+
+    ``evidence`` is the formula that no model keeps; None: the hard formulae allow no world at all.
+    """
+
+    exit_status = 1
+
+    def __init__(self, evidence: Formula | None = None) -> None:
+        super().__init__(evidence)
+        self.evidence = evidence
+
+    def __str__(self) -> str:
+        if self.evidence is None:
+            return "the hard formulae allow no world: `lbm check` names some that clash"
+        shown = repr(self.evidence)[1:-1]
+        shown = shown if len(shown) <= 100 else shown[:100] + " ..."
+        return f"the evidence is impossible: no world keeps {shown} and every hard formula"
+
+
+class TooManyWorlds(LimitExceeded):
+    """A question whose exact answer would take too long, or too much room."""
+
+    exit_status = 3
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Models(Sequence[dict[str, bool]]):
+    """Worlds over named atoms, in lexicographic order, false first.
+
+    Attributes
+    ----------
+    atoms
+        The names, in the order of the columns.
+    array
+        Shape (worlds, atoms), read-only.
+    complete
+        Whether these are all the worlds that were asked for.
+    """
+
+    atoms: tuple[str, ...]
+    array: Bools
+    complete: bool
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, bool]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, bool]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, bool] | list[dict[str, bool]]:
+        if isinstance(index, slice):
+            return [dict(zip(self.atoms, row, strict=True)) for row in self.array[index].tolist()]
+        return dict(zip(self.atoms, self.array[index].tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        said = "all" if self.complete else "not all"
+        return f"<Models: {len(self)} worlds over {len(self.atoms)} atoms, {said}>"
+
+
+def check_room(worlds: int, atoms: int) -> None:
+    """Raise TooManyWorlds if so many worlds are more than may be listed."""
+    if worlds * max(atoms, 1) > MAX_LISTED:
+        raise TooManyWorlds(
+            f"{worlds} worlds of {atoms} atoms are more than {MAX_LISTED} truth values (limit MAX_LISTED): "
+            "pass limit= for the first few, or project= for fewer atoms",
+            limit="MAX_LISTED",
+            value=MAX_LISTED,
+        )
+
+
+def how_many(size: int) -> str:
+    """Return the number of worlds over ``size`` atoms, as a message shows it."""
+    return str(1 << size) if size <= 64 else f"2^{size}"
+
+
+# --- packed rows -----------------------------------------------------------------------------------
+
+
+def words_for(atoms: int) -> int:
+    """Return how many words a row takes."""
+    return max(1, (atoms + 63) // 64)
+
+
+def listed(atoms: tuple[str, ...], rows: Words, *, complete: bool) -> Models:
+    """Return the worlds in ``rows`` under the names of their atoms."""
+    array = unpack(rows, len(atoms))
+    array.setflags(write=False)
+    return Models(atoms, array, complete)
+
+
+def unpack(rows: Words, atoms: int) -> Bools:
+    """Return the truth values in ``rows``, shape (worlds, atoms)."""
+    if not len(rows) or not atoms:
+        return np.zeros((len(rows), atoms), bool)
+    return np.unpackbits(rows.astype(">u8").view(np.uint8), axis=1, count=atoms).view(np.bool_)
+
+
+def column_of(rows: Words, i: int) -> Bools:
+    """Return atom i's value in each row."""
+    column: Bools = (rows[:, i // 64] & np.uint64(1 << 63 - i % 64)) != 0
+    return column
+
+
+def mask(places: Iterable[int], width: int) -> Words:
+    """Return one row of ``width`` words in which the atoms at ``places`` are true."""
+    row = np.zeros(width, np.uint64)
+    for i in places:
+        row[i // 64] |= np.uint64(1 << 63 - i % 64)
+    return row
+
+
+def coins(n: int, width: int, rng: np.random.Generator) -> Words:
+    """Return ``n`` rows of fair coins."""
+    return rng.integers(0, ALL, (n, width), dtype=np.uint64, endpoint=True)
+
+
+def spread(rows: Words, places: Sequence[int], out: Words) -> None:
+    """Write atom i of ``rows`` to place ``places[i]`` of ``out``, where that bit is still 0; -1: nowhere."""
+    i = 0
+    while i < len(places):
+        j = i + 1  # a run of neighbours that stay neighbours moves as one
+        while j < len(places) and 0 < places[j] == places[j - 1] + 1 and j % 64 and places[j] % 64:
+            j += 1
+        if places[i] >= 0:
+            width, at = j - i, places[i]
+            run = (rows[:, i // 64] << np.uint64(i % 64)) >> np.uint64(64 - width)
+            out[:, at // 64] |= run << np.uint64(64 - at % 64 - width)
+        i = j
+
+
+def sort_rows(rows: Words) -> Words:
+    """Return the rows in lexicographic order; most often they are already."""
+    if rows.shape[1] == 1:
+        line = rows[:, 0]
+        return rows if (line[:-1] <= line[1:]).all() else np.sort(line)[:, None]
+    return rows[np.lexsort(rows.T[::-1])]
+
+
+def _distinct(rows: Words) -> Words:
+    """Return sorted rows, each once."""
+    rows = sort_rows(rows)
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    return rows[new]
+
+
+def restrict(rows: Words, atoms: Sequence[str], keep: frozenset[str] | None) -> Words:
+    """Return the distinct rows with atoms outside ``keep`` false, sorted."""
+    if keep is None or keep.issuperset(atoms):
+        return sort_rows(rows)
+    return _distinct(rows & mask([i for i, name in enumerate(atoms) if name in keep], rows.shape[1]))

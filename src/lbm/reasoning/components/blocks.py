@@ -1,0 +1,218 @@
+"""A component by looking at every world: bits of machine words, a block of them at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, postorder
+from lbm.reasoning.components.answers import ALL, Words, restrict
+from lbm.reasoning.components.apart import Component, assign
+from lbm.reasoning.components.batches import Batches
+
+LIMIT: Final = 30
+"""Free atoms of one component up to which its worlds are enumerated."""
+
+_CACHED: Final = 1 << 23  # words that remembered tables of an enumeration may take: 64 MB
+# Atoms that change within a word: the last one is true in every other bit, from bit 1 on.
+_PATTERNS: Final = tuple(np.uint64(sum(1 << i for i in range(64) if i >> j & 1)) for j in range(6))
+
+
+class Blocks(Batches):
+    """A component by looking at every world, 64 to a word, 2^20 to a block.
+
+    The first atoms are constant within a block and chosen one after the other; a formula is looked at
+    as soon as those of its atoms have values, and what is then false for all worlds is not gone into.
+    """
+
+    def __init__(self, component: Component) -> None:
+        self.component = component
+        met = Counter(name for formula in component.hard for name in atoms_of(formula))
+        # Atoms that many formulae mention come first: more is settled early.
+        self._arrange(tuple(sorted(component.atoms, key=lambda name: -met[name])))
+
+    def _arrange(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.low = min(len(names), self.BLOCK)
+        self.high = names[: len(names) - self.low]
+        level = {name: depth for depth, name in enumerate(self.high, start=1)}
+        self.levels: list[list[tuple[Formula, tuple[str, ...]]]] = [[] for _ in range(len(level) + 1)]
+        for formula in self.component.hard:
+            choices = tuple(name for name in atoms_of(formula) if name in level)
+            self.levels[max((level[name] for name in choices), default=0)].append((formula, choices))
+        self.words = 1 << max(0, self.low - 6)
+        self.columns: dict[str, Any] = {}
+        for j, name in enumerate(reversed(names[len(self.high) :])):
+            if j < 6:
+                self.columns[name] = _PATTERNS[j]
+            else:
+                at = np.arange(self.words, dtype=np.uint64) >> np.uint64(j - 6) & np.uint64(1)
+                self.columns[name] = -at.view(np.int64)
+                self.columns[name] = self.columns[name].view(np.uint64)
+        self.left: dict[tuple[Formula, tuple[bool, ...]], Formula] = {}
+        self.tables: dict[Formula, Any] = {}
+
+    def blocks(self) -> Iterator[tuple[int, Words]]:
+        """Yield the number of each block that has models, in order, and its models as set bits."""
+        every = ALL if self.low >= 6 else np.uint64((1 << (1 << self.low)) - 1)
+        values: dict[str, bool] = {}
+        reached = [self._allowed(np.full(self.words, every), 0, values)]
+        while True:
+            depth = len(reached) - 1
+            if reached[-1] is not None and depth < len(self.high):
+                values[self.high[depth]] = False
+            else:
+                if reached[-1] is not None:
+                    number = 0
+                    for name in self.high:
+                        number = 2 * number + values[name]
+                    yield number, reached[-1]
+                reached.pop()
+                while reached and values[self.high[len(reached) - 1]]:
+                    reached.pop()
+                if not reached:
+                    return
+                values[self.high[len(reached) - 1]] = True
+            above = reached[-1]
+            assert above is not None  # a block without models is left at once
+            reached.append(self._allowed(above, len(reached), values))
+
+    def _allowed(self, above: Words, depth: int, values: Mapping[str, bool]) -> Words | None:
+        """Return the worlds of ``above`` that the formulae settled at this depth allow; None: none."""
+        found = above
+        for formula, choices in self.levels[depth]:
+            key = formula, tuple([values[name] for name in choices])
+            left = self.left.get(key)
+            if left is None:
+                left = self.left[key] = assign(formula, values) if choices else formula
+            if left is FALSE:
+                return None
+            if left is not TRUE:
+                table = self._table(left)
+                found = found & table if found is above else np.bitwise_and(found, table, out=found)
+        return found if found.any() else None
+
+    def _table(self, formula: Formula) -> Any:
+        table = self.tables.get(formula)
+        if table is None:
+            table = _evaluate(formula, self.columns)
+            while len(self.tables) * self.words >= _CACHED:
+                self.tables.pop(next(iter(self.tables)))
+            self.tables[formula] = table
+        return table
+
+    def count(self, keep: frozenset[str] | None = None) -> int:
+        """Return how many worlds are models, or how many restrictions to ``keep`` they have."""
+        if keep is None or keep.issuperset(self.names):
+            return sum(int(np.bitwise_count(table).sum()) for _, table in self.blocks())
+        return sum(len(rows) for rows in self._restrictions(keep))
+
+    def worlds(self, limit: int | None = None, keep: frozenset[str] | None = None) -> Words:
+        """Return the first ``limit`` models, sorted, or their restrictions to ``keep``."""
+        names = self.component.atoms
+        if keep is None or keep.issuperset(names):
+            self._arrange(names)
+            pieces = self.batches()
+        else:
+            pieces = self._restrictions(keep)
+        found, total = [np.zeros((0, 1), np.uint64)], 0
+        for rows in pieces:
+            found.append(rows)
+            total += len(rows)
+            if limit is not None and total >= limit:
+                break
+        return self._in_order(np.concatenate(found))[:limit]
+
+    def _restrictions(self, keep: frozenset[str]) -> Iterator[Words]:
+        """Yield the distinct restrictions to ``keep``: its atoms come first, so equal ones are neighbours."""
+        names = self.component.atoms
+        self._arrange((*(n for n in names if n in keep), *(n for n in names if n not in keep)))
+        last = None
+        for rows in self.batches():
+            few = restrict(rows, self.names, keep)
+            if last is not None and (few[0] == last).all():
+                few = few[1:]
+            if len(few):
+                last = few[-1]
+                yield few
+
+    def batches(self) -> Iterator[Words]:
+        """Yield the models of each block."""
+        shift = np.uint64(64 - len(self.names))
+        for number, table in self.blocks():
+            bits = np.unpackbits(table.astype("<u8").view(np.uint8), bitorder="little")
+            found = np.flatnonzero(bits).astype(np.uint64) | np.uint64(number << self.low)
+            yield (found << shift)[:, None]
+
+    def marginals(self, scale: int, temperature: float) -> list[float] | None:
+        """Return each atom's share of the models, from whole numbers, where nothing is soft."""
+        if self.component.soft:
+            return super().marginals(scale, temperature)
+        total, ones = 0, dict.fromkeys(self.names, 0)
+        for number, table in self.blocks():
+            here = int(np.bitwise_count(table).sum())
+            total += here
+            for i, name in enumerate(self.high):
+                ones[name] += here * (number >> len(self.high) - 1 - i & 1)
+            for name, column in self.columns.items():
+                ones[name] += int(np.bitwise_count(table & column).sum())
+        return [ones[name] / total for name in self.component.atoms] if total else None
+
+
+def _evaluate(formula: Formula, columns: Mapping[str, Any]) -> Any:
+    """Return the worlds in which a formula without constants is true, as bits of whole words.
+
+    A part's worlds are forgotten as soon as the last whole that needs them is done.
+    """
+    order = list(postorder(formula))
+    needed = Counter(part for node in order for part in node.args)
+    done: dict[Formula, Any] = {}
+    for node in order:
+        below = [done[part] for part in node.args]
+        kind = node.kind
+        if kind == "atom":
+            found = columns[node.label]
+        elif kind == "not":
+            found = ~below[0]
+        elif kind == "and":
+            found = below[0] & below[1]
+        elif kind == "or":
+            found = below[0] | below[1]
+        elif kind == "xor":
+            found = below[0] ^ below[1]
+        elif kind == "implies":
+            found = ~below[0] | below[1]
+        elif kind == "iff":
+            found = ~(below[0] ^ below[1])
+        else:
+            found = _counted(kind, node.label, below)
+        done[node] = found
+        for part in node.args:
+            needed[part] -= 1
+            if not needed[part]:
+                del done[part]
+    return done[formula]
+
+
+def _counted(kind: str, bound: int, below: Sequence[Any]) -> Any:
+    """Return the worlds in which a cardinality is true, by adding up bits: each digit of the sum is a row."""
+    digits: list[Any] = []
+    for part in below:
+        carry = part
+        for i, digit in enumerate(digits):
+            digits[i], carry = digit ^ carry, digit & carry
+        if 1 << len(digits) <= len(below):
+            digits.append(carry)
+    more, same = np.uint64(0), ALL  # than the bound, in the digits from the highest down
+    for i in range(max(len(digits), bound.bit_length()) - 1, -1, -1):
+        digit = digits[i] if i < len(digits) else np.uint64(0)
+        if bound >> i & 1:
+            same = same & digit
+        else:
+            more, same = more | same & digit, same & ~digit
+    if kind == "exactly":
+        return same
+    return more | same if kind == "atleast" else ~more

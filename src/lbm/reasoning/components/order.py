@@ -1,0 +1,72 @@
+"""The order in which variables are summed out: greedily, so that tables stay narrow."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Final
+
+WIDTH: Final = 20
+"""Atoms a table of elimination may have beside the one that is summed out."""
+
+_FILL: Final = 64  # atoms up to which elimination also looks for the order of least fill
+
+
+def order(
+    scopes: Sequence[Sequence[int]], variables: int, last: set[int], backwards: bool
+) -> tuple[list[int], int]:
+    """Return an order of elimination and its width; those in ``last`` go after the others.
+
+    If ``backwards`` they go from the greatest to the least. Past WIDTH the order is not finished, and the
+    width is the first that was too large.
+    """
+    widest = max(map(len, scopes), default=1) - 1
+    if widest > WIDTH:
+        return [], widest
+    best: tuple[list[int], int] | None = None
+    for fill in (False, True) if variables <= _FILL else (False,):
+        near: list[set[int]] = [set() for _ in range(variables)]
+        for scope in scopes:
+            for variable in scope:
+                near[variable].update(scope)
+        for variable, others in enumerate(near):
+            others.discard(variable)
+        found = _greedy(near, last, backwards, fill)
+        if best is None or found[1] < best[1]:
+            best = found
+    assert best is not None
+    return best
+
+
+def _greedy(near: list[set[int]], last: set[int], backwards: bool, fill: bool) -> tuple[list[int], int]:
+    def cost(variable: int) -> tuple[bool, int, int]:
+        if backwards and variable in last:
+            return True, -variable, 0
+        others = near[variable]
+        missing = sum(len(others - near[other]) - 1 for other in others) if fill else 0
+        return variable in last, missing, len(others)
+
+    order: list[int] = []
+    width = 0
+    left = set(range(len(near)))
+    heap = [] if fill else [(cost(variable), variable) for variable in left]
+    heapq.heapify(heap)
+    while left:
+        if fill:
+            variable = min(left, key=lambda v: (cost(v), v))
+        else:
+            seen, variable = heapq.heappop(heap)
+            if variable not in left or seen != cost(variable):
+                continue
+        others = near[variable]
+        width = max(width, len(others))
+        if width > WIDTH:
+            return order, width
+        order.append(variable)
+        left.discard(variable)
+        for other in others:
+            near[other] |= others
+            near[other] -= {variable, other}
+            if not fill:
+                heapq.heappush(heap, (cost(other), other))
+    return order, width

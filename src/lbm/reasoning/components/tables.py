@@ -1,0 +1,399 @@
+"""A component by elimination: one variable after the other is summed out of tables."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.knowledge.clauses import definitional
+from lbm.knowledge.formula import Formula, atoms_of, holds
+from lbm.knowledge.weighted import check_cells
+from lbm.reasoning.components.answers import (
+    Array,
+    Bools,
+    TooManyWorlds,
+    Words,
+    check_room,
+    column_of,
+    how_many,
+    mask,
+    sort_rows,
+    spread,
+    words_for,
+)
+from lbm.reasoning.components.apart import Component, exponents
+from lbm.reasoning.components.blocks import LIMIT
+from lbm.reasoning.components.order import WIDTH, order
+
+MAX_KEPT: Final = 1 << 27
+"""Entries of all tables together that marginals, draws and lists by elimination may keep."""
+
+_FEW: Final = 1 << 16  # models that are all listed even where only the first are wanted
+_NARROW: Final = 6  # atoms of a formula past which elimination may define its parts
+
+
+def few(models: int, limit: int) -> bool:
+    """Whether so many models are all listed, even where only the first ``limit`` are wanted."""
+    return models <= max(_FEW, 4 * limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """What ties some variables together: the truth table of a formula, with its weight if it is soft."""
+
+    scope: tuple[int, ...]
+    table: Callable[[tuple[int, ...]], Bools]
+    weight: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A function of the variables in ``scope``, each of them an axis of length 2.
+
+    ``mass`` counts ways, or holds logarithms; None in ``best`` stands for a score of 0 everywhere. No
+    entry of a count passes 2^bits.
+    """
+
+    scope: tuple[int, ...]
+    best: Array | None
+    mass: Array
+    bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A variable summed out, given those in ``scope``: which of its values can be, and how likely true is."""
+
+    variable: int
+    scope: tuple[int, ...]
+    can: tuple[Bools, Bools] | None = None
+    chance: NDArray[np.float64] | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    best: int = 0
+    ways: int = 1
+    log: float = 0.0
+    steps: list[_Step] = field(default_factory=list)
+
+
+class Buckets:
+    """A component by variable elimination, in an order that keeps tables small.
+
+    Summing a variable out of the product of all tables that mention it leaves a table of its neighbours.
+    In reverse order each variable is then settled given these neighbours: backwards there are no dead
+    ends, so lists, draws and marginals come from what each step remembers.
+    """
+
+    def __init__(
+        self, component: Component, keep: frozenset[str] | None = None, *, in_order: bool = False
+    ) -> None:
+        self.component = component
+        names = component.atoms
+        kept = [i for i, name in enumerate(names) if keep is None or name in keep]
+        narrowest = math.inf
+        for define in (False, True):
+            self.factors, self.variables = self._factors(define)
+            # Variables that are only asked to exist go first.
+            last = set(range(self.variables)) if keep is None else set(kept)
+            scopes = [factor.scope for factor in self.factors]
+            self.order, width = order(scopes, self.variables, last, in_order)
+            self.exists = set(range(self.variables)) - last
+            if len(self.order) == self.variables:  # finished: no table is wider than WIDTH
+                return
+            narrowest = min(narrowest, width)
+            if all(len(scope) <= _NARROW for scope in scopes):
+                break
+        size = len(names)
+        raise TooManyWorlds(
+            f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} (limit LIMIT), "
+            f"and elimination needs tables of {narrowest} atoms or more, beyond {WIDTH} (limit WIDTH): "
+            "give more evidence, or sample",
+            limit="LIMIT",
+            value=LIMIT,
+        )
+
+    def _factors(self, define: bool) -> tuple[list[_Factor], int]:
+        """Return formulae as factors; those of many atoms, if asked, through variables for their parts."""
+        names = self.component.atoms
+        place = {name: i for i, name in enumerate(names)}
+        found: list[_Factor] = []
+        wide: list[tuple[Formula, int | None]] = []
+        for formula, weight in (*((f, None) for f in self.component.hard), *self.component.soft):
+            scope = tuple([place[name] for name in atoms_of(formula)])
+            if define and len(scope) > _NARROW:
+                wide.append((formula, weight))
+            else:
+                found.append(_Factor(scope, _formula_table(formula, names), weight))
+        if not wide:
+            return found, len(names)
+        check_cells(*(formula for formula, _ in wide))
+        numbers = {name: i + 1 for i, name in enumerate(names)}
+        clauses, roots, end = definitional([formula for formula, _ in wide], numbers, len(names) + 1)
+        for root, (_, weight) in zip(roots, wide, strict=True):
+            found.append(_Factor((abs(root) - 1,), _clause_table([root]), weight))
+        found += [_Factor(tuple({abs(n) - 1: None for n in c}), _clause_table(c)) for c in clauses]
+        return found, end - 1
+
+    def run(self, scale: int, temperature: float | None, *, steps: bool = False) -> _Run | None:
+        """Sum out every variable; None: there is no model.
+
+        With a temperature masses are logarithms; without one they count the models of the best score.
+        Without soft formulae both are the same thing, and counting is exact.
+        """
+        logs = temperature is not None and bool(self.component.soft)
+        turn = {variable: i for i, variable in enumerate(self.order)}
+        buckets: dict[int, list[_Table]] = {variable: [] for variable in self.order}
+        for factor in self.factors:
+            scope = tuple(sorted(factor.scope, key=lambda v: -turn[v]))
+            buckets[scope[-1]].append(self._start(factor, scope, logs))
+        result = _Run()
+        kept = 0
+        for variable in self.order:
+            table = _times(buckets.pop(variable), variable, turn, logs)
+            summed, step = self._sum_out(table, variable, scale, temperature, logs, steps)
+            if steps:
+                kept += summed.mass.size
+                if kept > MAX_KEPT:
+                    raise TooManyWorlds(
+                        f"elimination of {len(self.order)} variables would keep more than {MAX_KEPT} entries "
+                        "of its tables (limit MAX_KEPT): ask for a count or one probability, or sample",
+                        limit="MAX_KEPT",
+                        value=MAX_KEPT,
+                    )
+                result.steps.append(step)
+            if summed.scope:
+                buckets[summed.scope[-1]].append(summed)
+                continue
+            result.best += 0 if summed.best is None else int(summed.best)
+            if logs:
+                result.log += float(summed.mass)
+            else:
+                result.ways *= int(summed.mass)
+            if result.log == -math.inf or not result.ways:
+                return None
+        if not logs:
+            result.log = math.log(result.ways)
+        return result
+
+    def _start(self, factor: _Factor, scope: tuple[int, ...], logs: bool) -> _Table:
+        true = factor.table(scope)
+        if factor.weight is None:
+            if logs:
+                return _Table(scope, None, np.where(true, 0.0, -np.inf))
+            return _Table(scope, None, true.astype(np.int64))
+        best: Array = np.zeros(true.shape, self.component.numbers)
+        best[true] = factor.weight
+        return _Table(scope, best, np.zeros(true.shape) if logs else np.ones(true.shape, np.int64))
+
+    def _sum_out(
+        self, table: _Table, variable: int, scale: int, temperature: float | None, logs: bool, steps: bool
+    ) -> tuple[_Table, _Step]:
+        scope = table.scope[:-1]
+        zero, one = table.mass[..., 0], table.mass[..., 1]
+        nothing = -np.inf if logs else 0
+        can = zero != nothing, one != nothing
+        best = None
+        if table.best is not None:
+            low = np.where(can[0], table.best[..., 0], table.best[..., 1])
+            high = np.where(can[1], table.best[..., 1], low)
+            best = np.asarray(np.maximum(low, high), dtype=table.best.dtype)
+            if logs:
+                assert temperature is not None
+                zero = zero + exponents(low - best, scale, temperature)
+                one = one + exponents(high - best, scale, temperature)
+            else:
+                can = can[0] & (low == best), can[1] & (high == best)
+                zero, one = zero * can[0], one * can[1]
+        bits = table.bits + 1
+        if logs:
+            mass = np.asarray(np.logaddexp(zero, one))
+        elif variable in self.exists:
+            mass, bits = np.asarray((can[0] | can[1]).astype(np.int64)), 0
+        else:
+            kind = np.int64 if bits < 62 else object
+            mass = np.asarray(np.asarray(zero, dtype=kind) + np.asarray(one, dtype=kind), dtype=kind)
+        chance = None
+        if steps and temperature is not None:
+            alive = mass != nothing
+            whole = np.where(alive, mass, 0.0 if logs else 1)
+            share = np.exp(one - whole) if logs else one / whole
+            chance = np.asarray(np.where(alive, share, 0.0), dtype=np.float64)
+        step = _Step(variable, scope, (np.asarray(can[0], bool), np.asarray(can[1], bool)), chance)
+        return _Table(scope, best, mass, bits), step
+
+    def count(self, keep: frozenset[str] | None = None) -> int:  # noqa: ARG002 - settled when it was made
+        """Return how many models there are, or restrictions to the atoms it was made for."""
+        assert not self.component.soft, "models are counted without soft formulae"
+        found = self.run(1, None)
+        return 0 if found is None else found.ways
+
+    def mass(self, scale: int, temperature: float) -> tuple[int, float] | None:
+        """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no model."""
+        found = self.run(scale, temperature)
+        return None if found is None else (found.best, found.log)
+
+    def best(self, limit: int | None) -> tuple[int, int, Words] | None:
+        """Return the best score, how many models have it, and the first of them; None: there is no model."""
+        found = self.run(1, None, steps=True)
+        if found is None:
+            return None
+        check_room(found.ways, len(self.component.atoms))
+        return found.best, found.ways, self._rows(found.steps)[:limit]
+
+    def worlds(self, limit: int | None = None, keep: frozenset[str] | None = None) -> Words | None:
+        """Return the first ``limit`` models, sorted, or their restrictions to ``keep``.
+
+        None: there are far more, and the atoms cannot be eliminated from the last to the first.
+        """
+        found = self.run(1, None, steps=True)
+        if found is None:
+            return np.zeros((0, words_for(len(self.component.atoms))), np.uint64)
+        if limit is not None and not few(found.ways, limit):
+            return self._first(limit, keep)
+        check_room(found.ways, len(self.component.atoms))
+        return self._rows(found.steps)[:limit]
+
+    def _first(self, limit: int, keep: frozenset[str] | None) -> Words | None:
+        """Return the first ``limit`` models where there are far more.
+
+        If the atoms can be eliminated from the last to the first, steps back settle them from the first on,
+        and only the first ``limit`` beginnings need be kept.
+        """
+        kept = frozenset(self.component.atoms) if keep is None else keep
+        try:
+            ordered = Buckets(self.component, kept, in_order=True)
+        except TooManyWorlds:
+            return None
+        found = ordered.run(1, None, steps=True)
+        assert found is not None
+        return ordered._rows(found.steps, limit)
+
+    def _rows(self, steps: Sequence[_Step], limit: int | None = None) -> Words:
+        """Return every model the steps allow, over the component's atoms, sorted.
+
+        With a limit the steps must go back from the first atom on; only so many beginnings are kept.
+        """
+        width = words_for(self.variables)
+        rows = np.zeros((1, width), np.uint64)
+        for step in reversed(steps):
+            if step.variable in self.exists:
+                break
+            assert step.can is not None
+            at = self._index(step.scope, lambda v: column_of(rows, v), len(rows))  # noqa: B023
+            zero, one = (rows[can.reshape(-1)[at]] for can in step.can)
+            rows = np.concatenate([zero, one | mask([step.variable], width)])
+            if limit is not None:
+                rows = sort_rows(rows)[:limit]
+        return sort_rows(self._own(rows))
+
+    def _own(self, rows: Words) -> Words:
+        """Drop the variables that stand for parts of formulae."""
+        atoms = len(self.component.atoms)
+        if self.variables == atoms:
+            return rows
+        found = np.zeros((len(rows), words_for(atoms)), np.uint64)
+        spread(rows, range(atoms), found)
+        return found
+
+    @staticmethod
+    def _index(scope: Sequence[int], column: Callable[[int], Bools], number: int) -> NDArray[np.int64]:
+        at = np.zeros(number, np.int64)
+        for variable in scope:
+            at <<= 1
+            at |= column(variable)
+        return at
+
+    def draw(self, n: int, rng: np.random.Generator, scale: int, temperature: float) -> Words | None:
+        """Return ``n`` independent draws as rows: each variable in turn, given its neighbours."""
+        found = self.run(scale, temperature, steps=True)
+        if found is None:
+            return None
+        width = words_for(self.variables)
+        rows = np.zeros((n, width), np.uint64)
+        for step in reversed(found.steps):
+            assert step.chance is not None
+            at = self._index(step.scope, lambda v: column_of(rows, v), n)
+            rows[rng.random(n) < step.chance.reshape(-1)[at]] |= mask([step.variable], width)
+        return self._own(rows)
+
+    def marginals(self, scale: int, temperature: float) -> list[float] | None:
+        """Return the probability of each atom: from the last back, P(v, scope) = P(v | scope)·P(scope)."""
+        found = self.run(scale, temperature, steps=True)
+        if found is None:
+            return None
+        chances = [0.0] * self.variables
+        # Among the tables already made, the one of the neighbour that goes next holds the whole scope.
+        joint: dict[int, tuple[tuple[int, ...], NDArray[np.float64]]] = {}
+        waiting = Counter(step.scope[-1] for step in found.steps if step.scope)
+        for step in reversed(found.steps):
+            assert step.chance is not None
+            given = np.ones(())
+            if step.scope:
+                scope, table = joint[step.scope[-1]]
+                given = table.sum(axis=tuple(i for i, v in enumerate(scope) if v not in step.scope))
+                waiting[step.scope[-1]] -= 1
+                if not waiting[step.scope[-1]]:
+                    del joint[step.scope[-1]]
+            one = given * step.chance
+            chances[step.variable] = min(float(one.sum()), 1.0)
+            if waiting[step.variable]:
+                joint[step.variable] = (*step.scope, step.variable), np.stack([given - one, one], axis=-1)
+        return chances[: len(self.component.atoms)]
+
+
+def _times(tables: Iterable[_Table], variable: int, turn: Mapping[int, int], logs: bool) -> _Table:
+    """Return the product of the tables that mention ``variable``, which is its last axis."""
+    found = _Table((variable,), None, np.zeros(2) if logs else np.ones(2, np.int64))
+    for table in sorted(tables, key=lambda table: len(table.scope)):
+        scope = tuple(sorted({*found.scope, *table.scope}, key=lambda v: -turn[v]))
+
+        def wide(old: _Table, array: Array, scope: tuple[int, ...] = scope) -> Array:
+            return array.reshape([2 if v in old.scope else 1 for v in scope])
+
+        mine, theirs = wide(found, found.mass), wide(table, table.mass)
+        bits = found.bits + table.bits
+        if logs:
+            mass = mine + theirs
+        else:
+            kind = np.int64 if bits < 62 else object
+            mass = mine.astype(kind, copy=False) * theirs.astype(kind, copy=False)
+        shape = (2,) * len(scope)
+        best: Array | None = None
+        for old in (found, table):
+            if old.best is not None:
+                more = wide(old, old.best)
+                best = np.broadcast_to(more, shape) if best is None else best + more
+        found = _Table(scope, best, mass, bits)
+    return found
+
+
+def _formula_table(formula: Formula, names: Sequence[str]) -> Callable[[tuple[int, ...]], Bools]:
+    def table(scope: tuple[int, ...]) -> Bools:
+        columns = {}
+        for axis, variable in enumerate(scope):
+            shape = [1] * len(scope)
+            shape[axis] = 2
+            columns[names[variable]] = np.array([False, True]).reshape(shape)
+        return np.broadcast_to(holds(formula, columns), (2,) * len(scope))
+
+    return table
+
+
+def _clause_table(clause: Sequence[int]) -> Callable[[tuple[int, ...]], Bools]:
+    def table(scope: tuple[int, ...]) -> Bools:
+        found = np.zeros((2,) * len(scope), bool)
+        for number in clause:
+            place: list[Any] = [slice(None)] * len(scope)
+            place[scope.index(abs(number) - 1)] = int(number > 0)
+            found[tuple(place)] = True
+        return found
+
+    return table

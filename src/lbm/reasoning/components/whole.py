@@ -1,0 +1,347 @@
+"""A theory by its components, and a component that is too large by cases, each of them a whole again.
+
+The functions that take a Split answer the questions that every method answers about one component.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.knowledge.formula import Formula, atoms_of, make
+from lbm.logic.elimination import Elimination
+from lbm.reasoning.components.answers import (
+    TooManyWorlds,
+    Words,
+    check_room,
+    coins,
+    how_many,
+    mask,
+    sort_rows,
+    spread,
+    words_for,
+)
+from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
+from lbm.reasoning.components.blocks import LIMIT, Blocks
+from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
+from lbm.reasoning.components.tables import Buckets, few
+
+MAX_CASES: Final = 256
+"""Cases that a component too large for every method is split into."""
+
+MAX_ASSUMED: Final = 12
+"""Atoms that a case assumes."""
+
+_QUICK: Final = 20  # atoms whose worlds are enumerated before anything cleverer is tried
+_ONE_CASE: Final = "one case"  # as auto, without looking for cases
+
+Masses = dict[Component, tuple[int, float] | None]
+"""(best, log) of components, as their method's ``mass`` gives it."""
+
+
+def count(split: Split, keep: frozenset[str] | None, method: str) -> int:
+    """Return how many models there are, or restrictions to ``keep``."""
+    total = 1
+    late: TooManyWorlds | None = None
+    for component in split.components:
+        # A component that is too large may stand beside one that allows no world.
+        try:
+            total *= solver(component, method, keep).count(keep)
+        except TooManyWorlds as error:
+            late = late or error
+        if not total:
+            return 0
+    if late is not None:
+        raise late
+    return total << sum(keep is None or name in keep for name in split.free)
+
+
+def worlds(split: Split, names: Sequence[str], keep: frozenset[str] | None, limit: int, method: str) -> Words:
+    """Return the first ``limit`` models over ``names``; an atom outside ``keep`` is false throughout."""
+    lists = [
+        (component.atoms, _first(component, keep, limit, method))
+        for component in split.components
+        if keep is None or not keep.isdisjoint(component.atoms)
+    ]
+    return _product(split, lists, [name if keep is None or name in keep else "" for name in names], limit)
+
+
+def mass(split: Split, temperature: float, method: str, known: Masses) -> tuple[int, float] | None:
+    """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no world."""
+    score, logs = split.score, [math.log(2)] * len(split.free)
+    for component in split.components:
+        if component not in known:
+            known[component] = solver(component, method).mass(split.scale, temperature)
+        found = known[component]
+        if found is None:
+            return None
+        score += found[0]
+        logs.append(found[1])
+    return score, math.fsum(logs)
+
+
+def marginals(split: Split, temperature: float, method: str) -> dict[str, float] | None:
+    """Return the probability of every atom; None: there is no world."""
+    found: dict[str, float] = {name: float(value) for name, value in split.fixed.items()}
+    found.update(dict.fromkeys(split.free, 0.5))
+    for component in split.components:
+        chances = solver(component, method).marginals(split.scale, temperature)
+        if chances is None:
+            return None
+        found.update(zip(component.atoms, chances, strict=True))
+    return found
+
+
+def best(split: Split, names: Sequence[str], limit: int | None, method: str) -> tuple[int, int, Words] | None:
+    """Return the best score, how many worlds have it, and the first of them; None: there is no world."""
+    score, total, lists = split.score, 1 << len(split.free), []
+    for component in split.components:
+        found = solver(component, method).best(limit)
+        if found is None:
+            return None
+        score += found[0]
+        total *= found[1]
+        lists.append((component.atoms, found[2]))
+    number = total if limit is None else min(limit, total)
+    check_room(number, len(names))
+    return score, total, _product(split, lists, names, number)
+
+
+def draw(
+    split: Split, names: Sequence[str], n: int, rng: np.random.Generator, temperature: float, method: str
+) -> Words | None:
+    """Return ``n`` independent draws over ``names``; None: there is no world."""
+    place = {name: i for i, name in enumerate(names)}
+    found = np.tile(_pattern(split, names), (n, 1))
+    for component in split.components:
+        rows = solver(component, method).draw(n, rng, split.scale, temperature)
+        if rows is None:
+            return None
+        spread(rows, [place[name] for name in component.atoms], found)
+    if split.free:
+        found |= coins(n, found.shape[1], rng) & mask([place[name] for name in split.free], found.shape[1])
+    return found
+
+
+def _pattern(split: Split, names: Sequence[str]) -> Words:
+    """Return the row in which the fixed atoms have their values and all others are false."""
+    return mask([i for i, name in enumerate(names) if split.fixed.get(name)], words_for(len(names)))
+
+
+def _product(
+    split: Split, lists: Sequence[tuple[tuple[str, ...], Words]], names: Sequence[str], limit: int
+) -> Words:
+    """Return the first ``limit`` worlds that have a row of each list; sorted lists give sorted worlds.
+
+    A world among the first L takes the i-th row of one list and the j-th of another only if
+    (i + 1)(j + 1) ≤ L: replacing either by an earlier one gives an earlier world.
+    """
+    place = {name: i for i, name in enumerate(names)}
+    free = [name for name in names if name in set(split.free)]
+    both = np.array([[0], [1 << 63]], np.uint64)
+    found = _pattern(split, names)[None, :][:limit]
+    # The last atoms first, so that worlds of neighbouring atoms need no sorting.
+    pieces = [*lists, *(((name,), both) for name in free)]
+    pieces.sort(key=lambda piece: -min(place[name] for name in piece[0] if name in place))
+    for atoms, rows in pieces:
+        other = np.zeros((len(rows), found.shape[1]), np.uint64)
+        spread(rows, [place.get(name, -1) for name in atoms], other)
+        if len(found) * len(other) <= 2 * limit:
+            joined = (other[:, None, :] | found[None, :, :]).reshape(-1, found.shape[1])
+        else:
+            reach = np.minimum(limit // np.arange(1, min(len(other), limit) + 1), len(found))
+            first = np.repeat(np.arange(len(reach)), reach)
+            second = np.arange(len(first)) - np.repeat(np.cumsum(reach) - reach, reach)
+            joined = other[first] | found[second]
+        found = sort_rows(joined)[:limit]
+    return found
+
+
+# --- one component ---------------------------------------------------------------------------------
+
+
+def solver(
+    component: Component, method: str = "auto", keep: frozenset[str] | None = None
+) -> Cubes | Blocks | Buckets | Cases:
+    """Return what answers questions about a component: the method asked for, or the first that fits."""
+    size = len(component.atoms)
+    if method == "cubes":
+        return Cubes(component, 1 << 16)
+    if method == "enumeration":
+        if size > LIMIT:
+            raise TooManyWorlds(
+                f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} "
+                "(limit LIMIT): try method='auto'",
+                limit="LIMIT",
+                value=LIMIT,
+            )
+        return Blocks(component)
+    if method == "elimination":
+        return Buckets(component, keep)
+    if not component.soft and (keep is None or keep.issuperset(component.atoms)):
+        sizes = Elimination()
+        if math.prod(sizes.size(part) for part in component.hard) <= MAX_CUBES:
+            return Cubes(component, MAX_CUBES)
+    if size <= _QUICK:
+        return Blocks(component)
+    try:
+        return Buckets(component, keep)
+    except TooManyWorlds:
+        if size <= LIMIT:
+            return Blocks(component)
+        if method != _ONE_CASE:
+            for other in (lambda: Cubes(component, MAX_CUBES), lambda: Cases(component, keep)):
+                with suppress(TooManyWorlds):
+                    return other()
+        raise
+
+
+def _first(component: Component, keep: frozenset[str] | None, limit: int, method: str) -> Words:
+    """Return the first ``limit`` models of a component, or their restrictions to ``keep``, sorted.
+
+    Where there are far more and its method cannot tell which are the first, worlds are split by their first
+    atoms until there are few enough to list.
+    """
+    found = solver(component, method, keep).worlds(limit, keep)
+    if found is not None:
+        return found
+    names = component.atoms
+    wanted = [name for name in names if keep is None or name in keep]
+    lists: list[Words] = []
+    missing = limit
+    waiting: list[tuple[Formula, ...]] = [()]
+    while waiting and missing:
+        literals = waiting.pop()
+        split = fall_apart(names, [*component.hard, *literals], ())
+        if split is None:
+            continue
+        total = count(split, keep, "auto")
+        if not few(total, missing):
+            name = make("atom", next(name for name in wanted if name not in split.fixed), ())
+            waiting += [(*literals, name), (*literals, ~name)]
+        elif total:
+            lists.append(worlds(split, names, keep, min(missing, total), "auto"))
+            missing -= len(lists[-1])
+    return np.concatenate(lists)
+
+
+class Cases:
+    """A component too large for every method, split by the values of a few atoms that many formulae mention.
+
+    Every model belongs to one case. Each case is a problem of its own: with more atoms fixed it falls apart,
+    or its tables become narrow enough.
+    """
+
+    def __init__(self, component: Component, keep: frozenset[str] | None = None) -> None:
+        self.component = component
+        self.cases: list[Split] = []
+        waiting: list[tuple[Formula, ...]] = [()]
+        while waiting:
+            literals = waiting.pop()
+            case = fall_apart(component.atoms, [*component.hard, *literals], component.soft)
+            if case is None:
+                continue
+            met: Counter[str] = Counter()
+            for part in case.components:
+                try:
+                    solver(part, _ONE_CASE, keep)
+                except TooManyWorlds:
+                    for formula in (*part.hard, *(formula for formula, _ in part.soft)):
+                        met.update(name for name in atoms_of(formula) if keep is None or name in keep)
+                    if not met:
+                        raise
+            if not met:
+                self.cases.append(case)
+                continue
+            if len(literals) >= MAX_ASSUMED or len(self.cases) + len(waiting) >= MAX_CASES:
+                raise TooManyWorlds(
+                    f"{len(component.atoms)} free atoms are too many even case by case (limit MAX_CASES)",
+                    limit="MAX_CASES",
+                    value=MAX_CASES,
+                )
+            name = make("atom", max(met, key=met.__getitem__), ())
+            waiting += [(*literals, name), (*literals, ~name)]
+
+    def count(self, keep: frozenset[str] | None = None) -> int:
+        """Return how many models there are, or restrictions to the atoms it was made for."""
+        return sum(count(case, keep, _ONE_CASE) for case in self.cases)
+
+    def worlds(self, limit: int, keep: frozenset[str] | None = None) -> Words:
+        """Return the first ``limit`` models, sorted, or their restrictions to ``keep``."""
+        names = self.component.atoms
+        found = np.zeros((0, words_for(len(names))), np.uint64)
+        for case in self.cases:
+            number = min(limit, count(case, keep, _ONE_CASE))
+            if number:
+                more = worlds(case, names, keep, number, _ONE_CASE)
+                found = sort_rows(np.concatenate([found, more]))[:limit]
+        return found
+
+    def _shares(
+        self, scale: int, temperature: float
+    ) -> tuple[list[Split], NDArray[np.float64], tuple[int, float]] | None:
+        """Return the cases that have models, the probability of each, and the mass of all."""
+        pairs = []
+        for case in self.cases:
+            scaled = replace(case, scale=scale)
+            found = mass(scaled, temperature, _ONE_CASE, {})
+            if found is not None:
+                pairs.append((scaled, found))
+        if not pairs:
+            return None
+        top = max(score for _, (score, _) in pairs)
+        logs = [exponent(score - top, scale, temperature) + log for _, (score, log) in pairs]
+        weights = np.exp(np.array(logs) - max(logs))
+        log = max(logs) + math.log(weights.sum())
+        return [case for case, _ in pairs], weights / weights.sum(), (top, log)
+
+    def mass(self, scale: int, temperature: float) -> tuple[int, float] | None:
+        """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no model."""
+        found = self._shares(scale, temperature)
+        return None if found is None else found[2]
+
+    def marginals(self, scale: int, temperature: float) -> list[float] | None:
+        """Return the probability of each atom: that in each case, times the case's."""
+        found = self._shares(scale, temperature)
+        if found is None:
+            return None
+        sums = dict.fromkeys(self.component.atoms, 0.0)
+        for case, share in zip(found[0], found[1].tolist(), strict=True):
+            chances = marginals(case, temperature, _ONE_CASE)
+            assert chances is not None  # cases without models have been left out
+            for name, chance in chances.items():
+                sums[name] += share * chance
+        return [min(chance, 1.0) for chance in sums.values()]
+
+    def best(self, limit: int | None) -> tuple[int, int, Words] | None:
+        """Return the best score, how many models have it, and the first of them; None: there is no model."""
+        names = self.component.atoms
+        tops = [best(case, names, limit, _ONE_CASE) for case in self.cases]
+        found = [top for top in tops if top is not None]
+        if not found:
+            return None
+        score = max(top for top, _, _ in found)
+        number = sum(ways for top, ways, _ in found if top == score)
+        rows = np.concatenate([rows for top, _, rows in found if top == score])
+        return score, number, sort_rows(rows)[:limit]
+
+    def draw(self, n: int, rng: np.random.Generator, scale: int, temperature: float) -> Words | None:
+        """Return ``n`` independent draws: first how many of each case, then which."""
+        found = self._shares(scale, temperature)
+        if found is None:
+            return None
+        names = self.component.atoms
+        lists = [np.zeros((0, words_for(len(names))), np.uint64)]
+        for case, number in zip(found[0], rng.multinomial(n, found[1]).tolist(), strict=True):
+            if number:
+                rows = draw(case, names, number, rng, temperature, _ONE_CASE)
+                assert rows is not None  # cases without models have been left out
+                lists.append(rows)
+        return rng.permutation(np.concatenate(lists))

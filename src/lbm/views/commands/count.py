@@ -1,0 +1,32 @@
+"""``lbm count``: how many worlds keep every hard formula?"""
+
+from __future__ import annotations
+
+from lbm.views.commands import options, streams
+
+
+def count_models(
+    file: options.File,
+    given: options.Given = None,
+    project: options.Project = None,
+    lenient: options.Lenient = False,
+    as_json: options.Json = False,
+    seed: options.Seed = None,
+) -> int:
+    """Count the models of a theory, exactly, however many there are.
+
+    Exit status 0: there is one at least; 1: there is none; 3: the count would take too long.
+
+    With --json: count, as text, because it may be larger than a program's numbers.
+    """
+    del seed  # counting is not random
+    theory = streams.read_theory(file, lenient=lenient)
+    from lbm.reasoning.query import count
+
+    with streams.working("counting"):
+        number = count(theory, given=given, project=options.split_names(project))
+    if as_json:
+        streams.say_json({"count": str(number)})
+    else:
+        streams.say(str(number))
+    return 0 if number else 1

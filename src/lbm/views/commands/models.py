@@ -1,0 +1,61 @@
+"""``lbm models``: which worlds keep every hard formula?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lbm.views.commands import options, streams
+
+if TYPE_CHECKING:
+    from lbm.reasoning.exact import Models
+
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="How many to print at most; by default all.")
+]
+
+
+def list_models(
+    file: options.File,
+    limit: Limit = None,
+    given: options.Given = None,
+    project: options.Project = None,
+    lenient: options.Lenient = False,
+    as_json: options.Json = False,
+    seed: options.Seed = None,
+) -> int:
+    """List the models of a theory, a world a line, in lexicographic order, false first.
+
+    The last line tells how many were printed and whether these are all. Exit status 0: there is one at
+    least; 1: there is none; 3: the list would be too long or take too long.
+
+    With --json: atoms, models (lists of 0 and 1 in that order), complete (whether these are all).
+    """
+    del seed  # a list is not random
+    theory = streams.read_theory(file, lenient=lenient)
+    from lbm.reasoning.query import models
+
+    with streams.working("looking for models"):
+        found = models(theory, given=given, project=options.split_names(project), limit=limit)
+    if as_json:
+        rows = (row.astype(int).tolist() for row in found.array)
+        streams.say_json({"atoms": list(found.atoms), "models": rows, "complete": found.complete})
+    else:
+        for line in _lines(found):
+            streams.say(line)
+    return 0 if len(found) else 1
+
+
+def _lines(found: Models) -> Iterator[str]:
+    from lbm.knowledge.formula import quote
+
+    names = [quote(name) for name in found.atoms]
+    for row in found.array:
+        yield " ".join(f"{name}={value:d}" for name, value in zip(names, row.tolist(), strict=True))
+    number = streams.counted(len(found), "model")
+    if not len(found):
+        yield "no models"
+    else:
+        yield f"{number}, all of them" if found.complete else f"{number}, and there are more"
