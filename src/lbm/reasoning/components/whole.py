@@ -144,7 +144,8 @@ def _product(
     (i + 1)(j + 1) ≤ L: replacing either by an earlier one gives an earlier world.
     """
     place = {name: i for i, name in enumerate(names)}
-    free = [name for name in names if name in set(split.free)]
+    unsettled = set(split.free)
+    free = [name for name in names if name in unsettled]
     both = np.array([[0], [1 << 63]], np.uint64)
     found = _pattern(split, names)[None, :][:limit]
     # The last atoms first, so that worlds of neighbouring atoms need no sorting.
