@@ -279,10 +279,15 @@ def test_an_interrupted_process_stops_at_once(tmp_path):
         [sys.executable, "-m", "lbm", "check", str(tmp_path / "pigeons.lbm"), "--seconds", "600"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # Where the tests run in the background the shell has them ignore it, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    time.sleep(2)  # by now it is deep in its search
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    try:
+        time.sleep(2)  # by now it is deep in its search
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert out == b""
     assert err == b"lbm: interrupted\n"
