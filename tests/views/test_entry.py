@@ -275,13 +275,16 @@ def test_a_process_that_fails_says_one_line_and_leaves_no_file(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
 def test_an_interrupted_process_stops_at_once(tmp_path):
     (tmp_path / "pigeons.lbm").write_text(PIGEONS)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lbm", "check", str(tmp_path / "pigeons.lbm"), "--seconds", "600"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # Where the tests run in the background the shell has them ignore it, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    # Where the tests run in the background the shell has them ignore it, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lbm", "check", str(tmp_path / "pigeons.lbm"), "--seconds", "600"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     try:
         time.sleep(2)  # by now it is deep in its search
         process.send_signal(signal.SIGINT)
