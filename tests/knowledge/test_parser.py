@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import lbm.knowledge.lexer as lexer_module
+import lbm.knowledge.parser as parser_module
 from lbm.errors import LbmError, ParseError, WeightError
 from lbm.knowledge.formula import (
     FALSE,
@@ -21,7 +22,7 @@ from lbm.knowledge.formula import (
 )
 from lbm.knowledge.lexer import MAX_STATEMENT
 from lbm.knowledge.numbers import MAX_DIGITS, check_weight, read_weight
-from lbm.knowledge.parser import parse, read_text
+from lbm.knowledge.parser import _Reader, parse, read_text
 from lbm.knowledge.theory import Theory
 from tests.strategies import AWKWARD, BINARY, NAMES, awkward_names, formulae, weights
 
@@ -505,3 +506,64 @@ def test_no_text_raises_anything_but_our_errors(text):
 def test_no_binary_file_raises_anything_but_our_errors(data, encoding):
     text = data.decode(encoding, errors="surrogateescape" if encoding == "utf-8" else "replace")
     assert isinstance(refusal(Theory.parse, text), ParseError | None)
+
+
+# --- lines of one shape --------------------------------------------------------------------------
+
+pieces = st.sampled_from(
+    "a b1 _c é and or not true in atoms domain p(a) 'ab' 1 2.5: 0: 1e400: x:".split()
+    + "~ ! & | ^ -> <- <-> ( ) , ¬ ∧ @ ' aa aband".split()
+    + ["-3 :", "f (b)", " ", "\t", "\r", "# note", "exactly(1, a)"]
+)  # fmt: skip
+plain_lines = st.lists(pieces, max_size=9).map(" ".join)
+likely_lines = st.sampled_from(
+    [
+        "a & b -> c",
+        "2: a & b -> c",
+        "x1 & x2 -> x1",
+        "~(a | b) ^ c",
+        "a",
+        " a",
+        "(a\n| b)",
+        "1.5: ~~a <-> (b)",
+        "",
+        "# a",
+    ]
+)
+
+
+@given(st.lists(plain_lines | likely_lines, max_size=6).map("\n".join))
+def test_lines_of_one_shape_are_read_as_the_reader_reads_them(text):
+    """The short way for plain lines and the long way agree: formulae, weights, lines, atoms and errors."""
+
+    def short():
+        found = read_text(text)
+        return [(s.formula, s.weight, s.line) for s in found.statements], list(found.atoms)
+
+    def long():
+        reader = _Reader(text, None)
+        found = [s for statements in reader.statements() for s in statements]
+        return [(s.formula, s.weight, s.line) for s in found], list(reader.atoms)
+
+    def outcome(way):
+        try:
+            return way()
+        except ParseError as error:
+            return str(error)
+
+    assert outcome(short) == outcome(long)
+
+
+def test_a_thousand_lines_of_one_shape_are_parsed_once(monkeypatch):
+    calls = []
+    plain = parser_module.parse
+    monkeypatch.setattr(parser_module, "parse", lambda text: calls.append(text) or plain(text))
+    found = read_text("\n".join(f"x{i} & ~y{i} -> z" for i in range(1000)))
+    assert len(found.statements) == 1000
+    assert len(calls) == 1
+
+
+def test_shapes_are_remembered_within_a_limit(monkeypatch):
+    monkeypatch.setattr(parser_module, "MAX_SHAPES", 1)
+    found = read_text("a & b\na | b\nc & d\n")
+    assert [str(s.formula) for s in found.statements] == ["a & b", "a | b", "c & d"]

@@ -31,6 +31,7 @@ TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 CONSTANT: Final = re.compile(_CONSTANT)
+PLAIN: Final = re.compile(rf"(?<!\w){_NOT_RESERVED}{_NAME}")
 
 Token = tuple[str, str, int]
 """Kind, text and place."""
@@ -45,7 +46,13 @@ class Lexer:
         self.line = 1
         self.limit = MAX_STATEMENT
         self.begun = 0  # where the present statement begins
+        self.ended = 0  # where the last line that was read to its end ended
         self.matches = TOKEN.finditer(text)
+
+    def seek(self, place: int, line: int) -> None:
+        """Go on at ``place``, where a line begins."""
+        self.line = line
+        self.matches = TOKEN.finditer(self.text, place)
 
     def next(self) -> Token:
         """Return kind, text and place of the next token that is no blank; at the end, ``end``."""
@@ -54,6 +61,9 @@ class Lexer:
             assert kind is not None
             if kind == "newline":
                 self.line += 1
+                self.ended = match.end()
+            elif kind == "end":
+                self.ended = len(self.text)
             return kind, match[kind], match.start(kind)
         return "end", "", len(self.text)
 

@@ -7,16 +7,38 @@ character it could not read.
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 from lbm.errors import LimitExceeded, ParseError, WeightError, nearest
-from lbm.knowledge.formula import CARDINALITIES, FALSE, RESERVED, TRUE, Formula, atom_name, atoms_of, make
+from lbm.knowledge.formula import (
+    CARDINALITIES,
+    FALSE,
+    RESERVED,
+    TRUE,
+    Formula,
+    Step,
+    atom_name,
+    atoms_of,
+    make,
+    to_steps,
+)
 from lbm.knowledge.grounding import MAX_QUANTIFIERS, Budget, Guard, Quantifier, Template, instances
-from lbm.knowledge.lexer import CONSTANT, Lexer, Token
+from lbm.knowledge.lexer import CONSTANT, PLAIN, Lexer, Token
 from lbm.knowledge.numbers import MAX_DIGITS, Weight, read_weight
+
+MAX_SHAPES: Final = 10_000
+"""Shapes of lines that are remembered while a text is read."""
+
+SHAPE_LENGTH: Final = 1000
+"""Characters of a line that may have a shape."""
+
+_SHAPE: Final = re.compile(r"(?!.*a[ \t]*\()(?:[ \t\r()|^&~!]|a|<->|->)+")
+_WEIGHTED: Final = re.compile(r"[ \t]*([+-]?\d[\d.]*(?:[eE][+-]?\d+)?)[ \t]*:")
 
 _BINARY: Final = {
     "<->": "iff", "iff": "iff", "↔": "iff",
@@ -94,9 +116,77 @@ def read_text(text: str, *, source: str | None = None) -> Reading:
     reader = _Reader(text, source)
     reading = Reading(atoms=reader.atoms)
     with _collection_paused():
-        for reads in reader.statements():
-            reading.statements.extend(reads)
+        reader.refuse_long_lines()
+        shapes = _Shapes()
+        place, line = 0, 1
+        while place < len(text):
+            end = text.find("\n", place)
+            end = len(text) if end < 0 else end
+            statement = (
+                shapes.read(text[place:end], line, reader.atoms) if end - place <= SHAPE_LENGTH else None
+            )
+            if statement is not None:
+                reading.statements.append(statement)
+                place, line = end + 1, line + 1
+            else:
+                reader.seek(place, line)
+                reading.statements.extend(reader.statement())
+                place, line = reader.ended, reader.line
     return reading
+
+
+class _Shapes:
+    """Lines of one shape, as ``a & b -> c`` and ``x1 & x2 -> x3``, are parsed once.
+
+    Only the plainest lines have a shape: names that are no terms, and signs. Whatever else a line holds, an
+    error among it, is the reader's to read.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[str, list[Step] | None] = {}
+
+    def read(self, line: str, number: int, atoms: dict[str, None]) -> Statement | None:
+        """Return what a line says, or None if it is not for this class."""
+        weight: Weight | None = None
+        prefix = _WEIGHTED.match(line)
+        if prefix is not None:
+            try:
+                weight = read_weight(prefix[1])
+            except WeightError:
+                return None
+            line = line[prefix.end() :]
+        shape = PLAIN.sub("a", line)
+        if shape not in self.known:
+            if len(self.known) >= MAX_SHAPES:
+                return None
+            self.known[shape] = _program(shape)
+        program = self.known[shape]
+        if program is None:
+            return None
+        names = PLAIN.findall(line)
+        made: list[Formula] = []
+        for kind, label, args in program:
+            if kind == "atom":
+                made.append(make("atom", names[label], ()))
+            else:
+                made.append(make(kind, None, tuple([made[i] for i in args])))
+        for name in names:
+            atoms.setdefault(name)
+        return Statement(made[-1], weight, number)
+
+
+def _program(shape: str) -> list[Step] | None:
+    """Return the steps that build a formula of this shape, an atom's label being its place in the line."""
+    if not _SHAPE.fullmatch(shape):
+        return None
+    places = count()
+    try:
+        formula = parse(re.sub("a", lambda _: f"a{next(places)}", shape))
+    except ParseError:
+        return None
+    return [
+        (kind, int(label[1:]) if kind == "atom" else label, args) for kind, label, args in to_steps(formula)
+    ]
 
 
 @contextmanager
@@ -130,11 +220,16 @@ class _Reader(Lexer):
     def statements(self) -> Iterator[list[Statement]]:
         """Yield what each statement says: no formula, one, or the instances of a rule."""
         self.refuse_long_lines()
+        while self.ended < len(self.text):
+            yield self.statement()
+
+    def statement(self) -> list[Statement]:
+        """Read one statement, if there is one left, and the end of its line."""
         while True:
             token = self.next()
             kind, text, place = token
             if kind == "end":
-                return
+                return []
             if kind == "newline":
                 continue
             line, weight, self.begun = self.line, None, place
@@ -154,7 +249,7 @@ class _Reader(Lexer):
                     self.fail(str(error), place)
                 token = self.next()
             try:
-                yield [Statement(found, weight, line) for found in self.formula(token, place)]
+                return [Statement(found, weight, line) for found in self.formula(token, place)]
             except LimitExceeded as error:
                 self.fail(str(error), place)
 
@@ -285,6 +380,9 @@ class _Reader(Lexer):
             kind_ahead = match.lastgroup or "end"
             if kind_ahead == "newline":
                 self.line += 1
+                self.ended = match.end()
+            elif kind_ahead == "end":
+                self.ended = len(self.text)
             token = kind_ahead, match[kind_ahead], match.start(kind_ahead)
             if want:
                 if kind_ahead == "newline" and (depth or self.whole):
