@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from lbm.reasoning.components.answers import Array, Words, check_room, column_of
 from lbm.reasoning.components.apart import Component, exponent, exponents
 
 
-class Batches:
+class Batches(ABC):
     """Answers from the models themselves, a batch of rows at a time.
 
     ``names`` gives the atoms in the order of the rows; it need not be the component's.
@@ -26,13 +27,13 @@ class Batches:
     component: Component
     names: tuple[str, ...]
 
+    @abstractmethod
     def count(self, keep: frozenset[str] | None = None) -> int:
         """Return how many models there are, or restrictions to ``keep``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def batches(self) -> Iterator[Words]:
         """Yield the models, in the order of ``names``, in batches that fit in memory."""
-        raise NotImplementedError
 
     def scored(self) -> Iterator[tuple[Words, Array]]:
         """Yield batches of models with their scores, exact, times the scale."""
