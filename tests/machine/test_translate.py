@@ -72,6 +72,17 @@ def test_no_value_of_a_definitional_atom_is_better_than_the_computed_one(theory:
     assert best == pytest.approx(machine.rank_energy(x))
 
 
+def test_breaking_a_chain_of_definitions_never_pays() -> None:
+    parity = " ^ ".join(f"x{i}" for i in range(9))
+    machine = translate(Theory([(3, parity), (-2, f"({parity}) & x0")]), budget=8)
+    assert len(machine.definitions) == 3
+    x = all_worlds(machine.declared).astype(float)
+    best = np.full(len(x), np.inf)
+    for extra in all_worlds(machine.definitions).astype(float):
+        best = np.minimum(best, machine.rank_energy(np.hstack([x, np.tile(extra, (len(x), 1))])))
+    assert best == pytest.approx(machine.rank_energy(x))
+
+
 @given(theories(weights=small, max_leaves=6))
 def test_merging_changes_no_energy_of_a_world(theory: Theory) -> None:
     merged, apart = translate(theory), translate(theory, merge=False)
