@@ -16,6 +16,7 @@ from lbm.errors import (
     LimitExceeded,
     MachineFileError,
     MissingExtra,
+    NoAnswer,
     ParseError,
     TooManyCubes,
     UnknownAtom,
@@ -36,6 +37,7 @@ SAMPLES = [
     FileError("cannot read f.lbm: no such file"),
     MachineFileError("f.lbm is no machine"),
     MissingExtra("plots", "drawing", "matplotlib"),
+    NoAnswer("no answer within 1 second"),
 ]
 
 
@@ -53,9 +55,9 @@ def test_an_error_survives_a_pickle_with_all_its_parts(error):
 
 
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
-def test_an_error_is_a_builtin_kind_too_and_ends_a_command_with_status_two(error):
+def test_an_error_is_a_builtin_kind_too_and_ends_a_command_with_its_status(error):
     assert isinstance(error, LbmError)
-    assert error.exit_status == 2
+    assert error.exit_status == (3 if isinstance(error, NoAnswer) else 2)
     others = [kind for kind in type(error).__mro__ if kind.__module__ == "builtins"]
     assert type(error) is LbmError or others[0] not in (builtins.Exception, builtins.BaseException)
 

@@ -77,6 +77,15 @@ def _limit_exceeded(kind: type[LimitExceeded], message: str, limit: str, value: 
     return kind(message, limit=limit, value=value)
 
 
+class NoAnswer(LbmError, TimeoutError):
+    """A question that was not settled within its budget."""
+
+    exit_status = 3
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class TooManyCubes(LimitExceeded):
     """A strict DNF that would pass its budget."""
 

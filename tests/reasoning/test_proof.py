@@ -14,20 +14,20 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atleast, atom
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import proof
-from lbm.reasoning.proof import Verdict, clash, prove, satisfiable
-from tests.oracles import truth_table
+from lbm.reasoning.proof import Verdict, clash, entailed, find_model, prove, satisfiable
+from tests.oracles import truth, truth_table
 from tests.strategies import NAMES, formulae, theories
 
 crowded = theories(atoms=NAMES[:4], max_statements=12, max_leaves=4)
 """Theories that are often unsatisfiable: many formulae, few atoms."""
 
 
-def kept_together(theory, numbers):
-    """Return whether some world keeps these statements, by looking at every world."""
+def kept_together(theory, numbers, *more):
+    """Return whether some world keeps these statements and formulae, by looking at every world."""
     names = theory.atoms
     every = (1 << (1 << len(names))) - 1
-    tables = (truth_table(theory.statements[number].formula, names) for number in numbers)
-    return reduce(int.__and__, tables, every) != 0
+    kept = [*(theory.statements[number].formula for number in numbers), *more]
+    return reduce(int.__and__, (truth_table(formula, names) for formula in kept), every) != 0
 
 
 def hard_statements(theory):
@@ -50,6 +50,41 @@ def test_a_clash_is_unsatisfiable_and_without_any_one_member_satisfiable(theory)
         assert not kept_together(theory, found)
         for fewer in combinations(found, len(found) - 1):
             assert kept_together(theory, fewer)
+
+
+@given(crowded, formulae(NAMES[:4], max_leaves=4), st.none() | formulae(NAMES[:4], max_leaves=4))
+def test_what_is_entailed_follows_from_each_named_formula_and_what_is_not_is_false_in_a_model(
+    theory, query, evidence
+):
+    theory = Theory(list(theory), atoms=NAMES[:4])
+    more = [] if evidence is None else [evidence]
+    ruling = entailed(theory, query, given=evidence)
+    assert ruling.holds is not kept_together(theory, hard_statements(theory), *more, ~query)
+    if ruling.holds:
+        assert ruling.world is None
+        assert ruling.minimal
+        assert set(ruling.why) <= set(hard_statements(theory))
+        assert not kept_together(theory, ruling.why, *more, ~query)
+        for fewer in combinations(ruling.why, len(ruling.why) - 1):
+            assert kept_together(theory, fewer, *more, ~query)
+    else:
+        assert ruling.why == ()
+        assert all(truth(theory.statements[n].formula, ruling.world) for n in hard_statements(theory))
+        assert all(truth(formula, ruling.world) for formula in more)
+        assert not truth(query, ruling.world)
+    assert entailed(theory, query, given=evidence, why=False).holds is ruling.holds
+
+
+@given(crowded, formulae(NAMES[:4], max_leaves=4))
+def test_a_model_that_is_found_keeps_every_hard_formula_and_the_evidence(theory, evidence):
+    theory = Theory(list(theory), atoms=NAMES[:4])
+    found = find_model(theory, given=evidence)
+    assert (found is not None) is kept_together(theory, hard_statements(theory), evidence)
+    assert satisfiable(theory, given=evidence) is (found is not None)
+    if found is not None:
+        assert tuple(found) == theory.atoms
+        assert all(truth(theory.statements[n].formula, found) for n in hard_statements(theory))
+        assert truth(evidence, found)
 
 
 @given(st.lists(st.lists(st.sampled_from([1, -1, 2, -2, 3, -3]), max_size=3), max_size=14), st.data())
@@ -99,6 +134,7 @@ def test_out_of_time_there_is_no_answer():
     assert satisfiable(pigeons(14), seconds=0.3) is None
     assert clash(pigeons(14), seconds=0.3) is None
     assert prove(pigeons(14), seconds=0.3) == Verdict(None)
+    assert entailed(pigeons(14), atom("sits(p0, h0)"), seconds=0.3).holds is None
     assert time.monotonic() - start < 30  # without a clock it would take years
 
 

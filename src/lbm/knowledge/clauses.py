@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, disjunction, make, postorder
 
 if TYPE_CHECKING:
@@ -46,6 +47,22 @@ class Clauses(Sequence[Formula]):
         index %= len(self)
         numbers = self.literals[self.starts[index] : self.starts[index + 1]].tolist()
         return disjunction(self._literal(number) for number in numbers)
+
+    def true_in(self, world: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Return which clauses are true in a world, shape (number of clauses,)."""
+        import numpy as np
+
+        values = np.zeros(len(self.atoms) + 1, bool)
+        for number in np.unique(np.abs(self.literals)).tolist():
+            name = self.atoms[number - 1]
+            try:
+                values[number] = world[name]
+            except KeyError:
+                raise UnknownAtom(name, world, "world") from None
+        true = np.zeros(len(self.literals) + 1, np.int64)
+        np.cumsum(values[np.abs(self.literals)] == (self.literals > 0), out=true[1:])
+        found: NDArray[np.bool_] = np.diff(true[self.starts]) > 0
+        return found
 
     def _literal(self, number: int) -> Formula:
         found = make("atom", self.atoms[abs(number) - 1], ())

@@ -164,11 +164,20 @@ class Theory:
 
     def score(self, world: Mapping[str, Any]) -> Weight:
         """Return Σ w_i over the soft formulae true in ``world``, exactly."""
+        packed = self.statements
+        if isinstance(packed, PackedStatements):
+            if packed.weights is None:
+                return 0
+            return sum(map(int, packed.weights[packed.clauses.true_in(world)].tolist()))
         soft = (statement for statement in self if statement.weight is not None)
         return exact_sum(s.weight for s in soft if s.weight is not None and holds(s.formula, world))
 
     def is_model(self, world: Mapping[str, Any]) -> bool:
         """Return whether every hard formula is true in ``world``."""
+        packed = self.statements
+        if isinstance(packed, PackedStatements):
+            true = packed.clauses.true_in(world)
+            return bool((true if packed.weights is None else true | (packed.weights != 0)).all())
         return all(holds(s.formula, world) for s in self if s.weight is None)
 
 

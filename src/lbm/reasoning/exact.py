@@ -10,6 +10,8 @@ solved by the first of three methods that fits it, or the one asked for:
 What is too large for all of them is split by the values of a few atoms, into at most MAX_CASES cases.
 Counts are whole numbers of any size. Scores are whole numbers too, weights times a power of ten, and
 only differences from the best one are ever exponentiated: Z = exp(best/τ)·Σ exp((score - best)/τ).
+
+``known`` remembers what was worked out about one theory; questions that share it are answered faster.
 """
 
 from __future__ import annotations
@@ -37,11 +39,13 @@ from lbm.reasoning.components.answers import (
     unpack,
     words_for,
 )
-from lbm.reasoning.components.apart import Split, check_formula, exponent, take_apart
+from lbm.reasoning.components.apart import Split, assume, check_formula, exponent, take_apart
+from lbm.reasoning.components.whole import Known
 from lbm.reasoning.proof import satisfiable
 
 __all__ = [
     "METHODS",
+    "Known",
     "Models",
     "NoWorlds",
     "TooManyWorlds",
@@ -65,6 +69,7 @@ def count(
     given: Formula | None = None,
     project: Iterable[str] | None = None,
     method: str = "auto",
+    known: Known | None = None,
 ) -> int:
     """Return the number of models that keep the evidence; with ``project``, of their restrictions.
 
@@ -77,10 +82,11 @@ def count(
     """
     _check_method(method)
     kept = _projected(theory, project)
-    split = take_apart(theory, given, soft=False)
+    known = known or Known()
+    split = _split(theory, given, known, soft=False)
     if split is None:
         return 0
-    return whole.count(split, None if kept is None else frozenset(kept), method)
+    return whole.count(split, None if kept is None else frozenset(kept), method, known)
 
 
 def models(
@@ -90,6 +96,7 @@ def models(
     project: Iterable[str] | None = None,
     limit: int | None = None,
     method: str = "auto",
+    known: Known | None = None,
 ) -> Models:
     """Return the models that keep the evidence, the first ``limit`` of them in lexicographic order.
 
@@ -103,9 +110,10 @@ def models(
     _check_method(method)
     kept = _projected(theory, project)
     names = theory.atoms if kept is None else kept
-    split = take_apart(theory, given, soft=False, first=names)
+    known = known or Known()
+    split = _split(theory, given, known, soft=False, first=names)
     keep = None if kept is None else frozenset(kept)
-    total = 0 if split is None else whole.count(split, keep, method)
+    total = 0 if split is None else whole.count(split, keep, method, known)
     if split is None or not total:
         return listed(names, np.zeros((0, words_for(len(names))), np.uint64), complete=True)
     number = total if limit is None else min(limit, total)
@@ -114,15 +122,21 @@ def models(
 
 
 def log_partition(
-    theory: Theory, *, given: Formula | None = None, temperature: float = 1.0, method: str = "auto"
+    theory: Theory,
+    *,
+    given: Formula | None = None,
+    temperature: float = 1.0,
+    method: str = "auto",
+    known: Known | None = None,
 ) -> float:
     """Return log Z, Z = Σ exp(score(x)/τ) over the models that keep the evidence.
 
     >>> log_partition(Theory([(0.5, "a")])) == math.log(1 + math.exp(0.5))
     True
     """
-    split = _possible(theory, given, method, temperature)
-    best, log = _weigh(split, temperature, method, theory, given)
+    known = known or Known()
+    split = _possible(theory, given, method, known, temperature)
+    best, log = _weigh(split, temperature, method, theory, given, known)
     return exponent(best, split.scale, temperature) + log
 
 
@@ -133,6 +147,7 @@ def log_probability(
     given: Formula | None = None,
     temperature: float = 1.0,
     method: str = "auto",
+    known: Known | None = None,
 ) -> float:
     """Return log P(world | evidence); minus infinity if it breaks a hard formula or the evidence."""
     for name in world:
@@ -141,8 +156,9 @@ def log_probability(
     for name in theory.atoms:
         if name not in world:
             raise UnknownAtom(name, world, "world")
-    split = _possible(theory, given, method, temperature)
-    best, log = _weigh(split, temperature, method, theory, given)
+    known = known or Known()
+    split = _possible(theory, given, method, known, temperature)
+    best, log = _weigh(split, temperature, method, theory, given, known)
     if not theory.is_model(world) or (given is not None and not holds(given, world)):
         return -math.inf
     score = int(Fraction(theory.score(world)) * split.scale)
@@ -156,6 +172,7 @@ def probability(
     given: Formula | None = None,
     temperature: float = 1.0,
     method: str = "auto",
+    known: Known | None = None,
 ) -> float:
     """Return P(query | evidence) = Z(query and evidence)/Z(evidence).
 
@@ -164,12 +181,12 @@ def probability(
     0.333...
     """
     check_formula(theory, query, "query")
-    split = _possible(theory, given, method, temperature)
-    known: whole.Masses = {}
+    known = known or Known()
+    split = _possible(theory, given, method, known, temperature)
     below = _weigh(split, temperature, method, theory, given, known)
 
     def share(formula: Formula) -> float:
-        part = take_apart(theory, formula if given is None else given & formula)
+        part = assume(split, formula)
         found = None if part is None else whole.mass(part, temperature, method, known)
         if found is None:
             return 0.0
@@ -193,22 +210,33 @@ def probability(
 
 
 def marginals(
-    theory: Theory, *, given: Formula | None = None, temperature: float = 1.0, method: str = "auto"
+    theory: Theory,
+    *,
+    given: Formula | None = None,
+    temperature: float = 1.0,
+    method: str = "auto",
+    known: Known | None = None,
 ) -> dict[str, float]:
     """Return P(atom | evidence) of every atom, in the theory's order.
 
     >>> marginals(Theory(["a | b", "c"], atoms=["a", "b", "c", "d"]))
     {'a': 0.666..., 'b': 0.666..., 'c': 1.0, 'd': 0.5}
     """
-    split = _possible(theory, given, method, temperature)
-    found = whole.marginals(split, temperature, method)
+    known = known or Known()
+    split = _possible(theory, given, method, known, temperature)
+    found = whole.marginals(split, temperature, method, known)
     if found is None:
         raise _nothing(theory, given)
     return {name: found[name] for name in theory.atoms}
 
 
 def best_worlds(
-    theory: Theory, *, given: Formula | None = None, limit: int | None = None, method: str = "auto"
+    theory: Theory,
+    *,
+    given: Formula | None = None,
+    limit: int | None = None,
+    method: str = "auto",
+    known: Known | None = None,
 ) -> tuple[Weight, Models]:
     """Return the best score, exactly, and the models that keep the evidence and reach it.
 
@@ -217,7 +245,7 @@ def best_worlds(
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is a number of worlds from 1 up, got {limit}")
-    split = _possible(theory, given, method)
+    split = _possible(theory, given, method, known or Known())
     found = whole.best(split, theory.atoms, limit, method)
     if found is None:
         raise _nothing(theory, given)
@@ -234,12 +262,14 @@ def draw(
     given: Formula | None = None,
     temperature: float = 1.0,
     method: str = "auto",
+    known: Known | None = None,
 ) -> Bools:
     """Return ``n`` independent draws from P(x | evidence), shape (n, atoms of the theory)."""
     if n < 0:
         raise ValueError(f"n is a number of draws from 0 up, got {n}")
     check_room(n, len(theory.atoms))
-    split = _possible(theory, given, method, temperature)
+    known = known or Known()
+    split = _possible(theory, given, method, known, temperature)
     rows = whole.draw(split, theory.atoms, n, rng, temperature, method)
     if rows is None:
         raise _nothing(theory, given)
@@ -266,11 +296,26 @@ def _projected(theory: Theory, project: Iterable[str] | None) -> tuple[str, ...]
     return kept
 
 
-def _possible(theory: Theory, given: Formula | None, method: str, temperature: float = 1.0) -> Split:
+def _split(
+    theory: Theory, given: Formula | None, known: Known, *, soft: bool = True, first: tuple[str, ...] = ()
+) -> Split | None:
+    """Return the theory with its evidence, taken apart; None: they clash."""
+    if given is not None:
+        check_formula(theory, given, "evidence")
+    key = ("split", soft, first)
+    bare = known.get(key, lambda: take_apart(theory, soft=soft, first=first))
+    if bare is None or given is None:
+        return bare
+    return known.get((*key, given), lambda: assume(bare, given))
+
+
+def _possible(
+    theory: Theory, given: Formula | None, method: str, known: Known, temperature: float = 1.0
+) -> Split:
     _check_method(method)
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature is a positive, finite number, got {temperature}")
-    split = take_apart(theory, given)
+    split = _split(theory, given, known)
     if split is None:
         raise _nothing(theory, given)
     return split
@@ -287,9 +332,9 @@ def _weigh(
     method: str,
     theory: Theory,
     given: Formula | None,
-    known: whole.Masses | None = None,
+    known: Known,
 ) -> tuple[int, float]:
-    found = whole.mass(split, temperature, method, {} if known is None else known)
+    found = whole.mass(split, temperature, method, known)
     if found is None:
         raise _nothing(theory, given)
     return found

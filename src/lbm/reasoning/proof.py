@@ -1,4 +1,4 @@
-"""What hard formulae allow: some world or none, and then a minimal set of them that clashes.
+"""What hard formulae allow: some world or none, and then a minimal set of them that clashes or entails.
 
 Every answer is a proof by a SAT solver; out of time there is no answer, never a guess.
 """
@@ -11,14 +11,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lbm.knowledge.clauses import as_clause, definitional
+from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.knowledge.weighted import check_cells
-
-if TYPE_CHECKING:
-    from lbm.knowledge.formula import Formula
 
 SOLVER: Final = "minisat22"
 """It knows assumptions and cores and can be stopped; pysat cannot stop CaDiCaL."""
@@ -49,13 +47,71 @@ class Verdict:
     minimal: bool = False
 
 
-def satisfiable(theory: Theory, *, seconds: float | None = None) -> bool | None:
-    """Return whether some world keeps every hard formula; None: no answer within ``seconds``.
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Whether a formula is true in every model that keeps the evidence, with a proof either way.
+
+    Attributes
+    ----------
+    holds
+        None: no answer in time.
+    world
+        If it does not hold: a model that keeps the evidence and in which it is false.
+    why
+        If it holds: numbers of hard statements that entail it, together with the evidence.
+    minimal
+        Whether every member of ``why`` is proven necessary.
+    """
+
+    holds: bool | None
+    world: dict[str, bool] | None = None
+    why: tuple[int, ...] = ()
+    minimal: bool = False
+
+
+def satisfiable(theory: Theory, *, given: Formula | None = None, seconds: float | None = None) -> bool | None:
+    """Return whether some world keeps every hard formula and ``given``; None: no answer within ``seconds``.
 
     >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
     True
     """
-    return _decide(_Problem(theory), _deadline(seconds))
+    return _decide(_Problem(theory, given), deadline_in(seconds))[0]
+
+
+def find_model(
+    theory: Theory, *, given: Formula | None = None, seconds: float | None = None
+) -> dict[str, bool] | None:
+    """Return a world that keeps every hard formula and ``given``; None: there is none, or none in time.
+
+    >>> find_model(Theory(["a", "a -> b"]))
+    {'a': True, 'b': True}
+    """
+    return _decide(_Problem(theory, given), deadline_in(seconds))[1]
+
+
+def entailed(
+    theory: Theory,
+    query: Formula,
+    *,
+    given: Formula | None = None,
+    why: bool = True,
+    seconds: float | None = None,
+) -> Ruling:
+    """Return whether ``query`` is true in every model that keeps ``given``.
+
+    If there is no such model the answer is yes. Without ``why`` no reasons are looked for.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> entailed(Theory(["a -> b", "c", "b -> d"]), parse("d"), given=parse("a")).why
+    (0, 2)
+    """
+    deadline = deadline_in(seconds)
+    problem = _Problem(theory, ~query if given is None else given & ~query)
+    answer, world = _decide(problem, deadline)
+    if answer is not False:
+        return Ruling(None if answer is None else False, world)
+    found = _shrink(problem, deadline) if why else Verdict(False)
+    return Ruling(True, None, found.clash, found.minimal)
 
 
 def clash(theory: Theory, *, seconds: float | None = None) -> tuple[int, ...] | None:
@@ -75,15 +131,16 @@ def clash(theory: Theory, *, seconds: float | None = None) -> tuple[int, ...] | 
 
 def prove(theory: Theory, *, seconds: float | None = None) -> Verdict:
     """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows."""
-    deadline = _deadline(seconds)
+    deadline = deadline_in(seconds)
     problem = _Problem(theory)
-    answer = _decide(problem, deadline)
+    answer, _ = _decide(problem, deadline)
     if answer is not False:
         return Verdict(answer)
     return _shrink(problem, deadline)
 
 
-def _deadline(seconds: float | None) -> float:
+def deadline_in(seconds: float | None) -> float:
+    """Return when ``seconds`` will have passed, on the clock of ``time.monotonic``; None: never."""
     if seconds is None:
         return inf
     if not seconds > 0:
@@ -92,19 +149,29 @@ def _deadline(seconds: float | None) -> float:
 
 
 class _Problem:
-    """The hard statements as clauses: definitions that harm no world, and one clause a statement."""
+    """The hard statements as clauses: definitions that harm no world, and one clause a statement.
 
-    def __init__(self, theory: Theory) -> None:
+    ``given`` must be true too; it is no statement, and stands among the definitions.
+    """
+
+    def __init__(self, theory: Theory, given: Formula | None = None) -> None:
+        self.theory, self.given = theory, given
         self.definitions: list[Clause] = []
         self.free = len(theory.atoms) + 1
         statements = theory.statements
         self.packed = statements if isinstance(statements, PackedStatements) else None
         self.clauses: list[tuple[int, Clause]] = []
+        place: dict[str, int] = {}
+        if self.packed is None or given is not None:
+            place = {name: i for i, name in enumerate(theory.atoms, start=1)}
         if self.packed is None:
-            self._define(theory)
+            self._define(theory, place)
+        if given is not None:
+            check_cells(given)
+            more, (root,), self.free = definitional([given], place, self.free)
+            self.definitions += [*more, [root]]
 
-    def _define(self, theory: Theory) -> None:
-        place = {name: i for i, name in enumerate(theory.atoms, start=1)}
+    def _define(self, theory: Theory, place: dict[str, int]) -> None:
         flat: dict[int, Clause] = {}
         deep: list[tuple[int, Formula]] = []
         for number, statement in enumerate(theory.statements):
@@ -140,11 +207,20 @@ class _Problem:
                     yield begin + i, literals[starts[i] - starts[0] : starts[i + 1] - starts[0]]
 
 
-def _decide(problem: _Problem, deadline: float) -> bool | None:
+def _decide(problem: _Problem, deadline: float) -> tuple[bool | None, dict[str, bool] | None]:
+    """Return whether there is a world, or None if time ran out; and the world, tried on the formulae."""
     with closing(_Solver(deadline)) as solver:
         solver.add(problem.definitions)
         solver.add(clause for _, clause in problem)
-        return solver.solve()
+        answer = solver.solve()
+        if not answer:
+            return answer, None
+        true = {literal for literal in solver.model() if literal > 0}
+    theory, given = problem.theory, problem.given
+    world = {name: i in true for i, name in enumerate(theory.atoms, start=1)}
+    if not theory.is_model(world) or (given is not None and not holds(given, world)):
+        raise RuntimeError("the solver's model breaks a formula: its clauses do not say what the theory says")
+    return True, world
 
 
 def _shrink(problem: _Problem, deadline: float) -> Verdict:
@@ -219,6 +295,11 @@ class _Solver:
                     wait([future], timeout=_TICK)
             answer: bool | None = future.result()
             return answer
+
+    def model(self) -> list[int]:
+        """Return the literals true in the world that was found last."""
+        found: list[int] = self.solver.get_model()
+        return found
 
     def core(self) -> list[int]:
         """Return the assumptions, in order, that the last refusal rests on."""

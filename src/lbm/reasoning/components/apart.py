@@ -6,7 +6,7 @@ Components share no atom. Scores are whole numbers: weights times ``scale``, a p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -55,9 +55,11 @@ class Component:
 class Split:
     """A theory with its evidence, taken apart.
 
-    ``score`` is what settled soft formulae give, times ``scale``; components come smallest first.
+    ``atoms`` are all of them, in order. ``score`` is what settled soft formulae give, times ``scale``;
+    components come smallest first.
     """
 
+    atoms: tuple[str, ...]
     fixed: dict[str, bool]
     free: tuple[str, ...]
     components: tuple[Component, ...]
@@ -65,15 +67,11 @@ class Split:
     scale: int
 
 
-def take_apart(
-    theory: Theory, given: Formula | None, *, soft: bool = True, first: Iterable[str] = ()
-) -> Split | None:
-    """Propagate units and find components; None: the hard formulae and the evidence clash.
+def take_apart(theory: Theory, *, soft: bool = True, first: Iterable[str] = ()) -> Split | None:
+    """Propagate units and find components; None: the hard formulae clash.
 
     Atoms keep the theory's order, after those in ``first``.
     """
-    if given is not None:
-        check_formula(theory, given, "evidence")
     if len(theory) > MAX_FORMULAE:
         raise TooManyWorlds(
             f"exact answers are worked out for theories of at most {MAX_FORMULAE} formulae "
@@ -81,7 +79,7 @@ def take_apart(
             limit="MAX_FORMULAE",
             value=MAX_FORMULAE,
         )
-    hard: list[Formula] = [] if given is None else [given]
+    hard: list[Formula] = []
     weighted: list[tuple[Formula, Weight]] = []
     for statement in theory:
         if statement.weight is None:
@@ -110,6 +108,39 @@ def fall_apart(
         elif left is not FALSE:
             open_[left] = open_.get(left, 0) + weight
     return _group(atoms, fixed, list(kept), open_, score, scale)
+
+
+def assume(split: Split, formula: Formula) -> Split | None:
+    """Return what is left where ``formula`` is true as well; None: nothing.
+
+    Components whose atoms it does not mention stay as they are.
+    """
+    left = assign(formula, split.fixed)
+    if left is FALSE:
+        return None
+    if left is TRUE:
+        return split
+    met = set(atoms_of(left))
+    touched, others = [], []
+    for component in split.components:
+        (others if met.isdisjoint(component.atoms) else touched).append(component)
+    free = tuple(name for name in split.free if name not in met)
+    met.update(name for component in touched for name in component.atoms)
+    part = fall_apart(
+        tuple(name for name in split.atoms if name in met),
+        [left, *(formula for component in touched for formula in component.hard)],
+        [pair for component in touched for pair in component.soft],
+    )
+    if part is None:
+        return None
+    components = sorted((*others, *part.components), key=lambda component: len(component.atoms))
+    return replace(
+        split,
+        fixed=split.fixed | part.fixed,
+        free=free + part.free,
+        components=tuple(components),
+        score=split.score + part.score,
+    )
 
 
 def check_formula(theory: Theory, formula: Formula, role: str) -> None:
@@ -186,7 +217,9 @@ def _group(
         members[find(reach[formula][0])][2].append((formula, weight))
     components = [Component(tuple(a), tuple(h), tuple(s)) for a, h, s in members.values()]
     components.sort(key=lambda component: len(component.atoms))
-    return Split(fixed, tuple(n for n in leader if n not in touched), tuple(components), score, scale)
+    return Split(
+        tuple(atoms), fixed, tuple(n for n in leader if n not in touched), tuple(components), score, scale
+    )
 
 
 def exponent(score: int, scale: int, temperature: float) -> float:

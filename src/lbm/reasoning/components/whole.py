@@ -6,11 +6,12 @@ The functions that take a Split answer the questions that every method answers a
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from threading import Lock
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,18 +43,46 @@ MAX_ASSUMED: Final = 12
 _QUICK: Final = 20  # atoms whose worlds are enumerated before anything cleverer is tried
 _ONE_CASE: Final = "one case"  # as auto, without looking for cases
 
-Masses = dict[Component, tuple[int, float] | None]
-"""(best, log) of components, as their method's ``mass`` gives it."""
+_T = TypeVar("_T")
 
 
-def count(split: Split, keep: frozenset[str] | None, method: str) -> int:
+class Known:
+    """What has been worked out about one theory, kept so that it is worked out once.
+
+    Any number of threads may share it: at worst two of them work out the same thing. What was not asked
+    for longest is forgotten first.
+    """
+
+    def __init__(self, size: int = 1024) -> None:
+        self.size = size
+        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return what is known under ``key``; if nothing is, what ``make`` returns, and remember it."""
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return cast(_T, self._found[key])
+        value = make()
+        with self._lock:
+            self._found[key] = value
+            while len(self._found) > self.size:
+                self._found.popitem(last=False)
+        return value
+
+
+def count(split: Split, keep: frozenset[str] | None, method: str, known: Known) -> int:
     """Return how many models there are, or restrictions to ``keep``."""
     total = 1
     late: TooManyWorlds | None = None
     for component in split.components:
         # A component that is too large may stand beside one that allows no world.
         try:
-            total *= solver(component, method, keep).count(keep)
+            total *= known.get(
+                ("count", component, keep, method),
+                lambda: solver(component, method, keep).count(keep),  # noqa: B023 - called at once
+            )
         except TooManyWorlds as error:
             late = late or error
         if not total:
@@ -73,13 +102,14 @@ def worlds(split: Split, names: Sequence[str], keep: frozenset[str] | None, limi
     return _product(split, lists, [name if keep is None or name in keep else "" for name in names], limit)
 
 
-def mass(split: Split, temperature: float, method: str, known: Masses) -> tuple[int, float] | None:
+def mass(split: Split, temperature: float, method: str, known: Known) -> tuple[int, float] | None:
     """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no world."""
     score, logs = split.score, [math.log(2)] * len(split.free)
     for component in split.components:
-        if component not in known:
-            known[component] = solver(component, method).mass(split.scale, temperature)
-        found = known[component]
+        found = known.get(
+            ("mass", component, temperature, method),
+            lambda: solver(component, method).mass(split.scale, temperature),  # noqa: B023 - called at once
+        )
         if found is None:
             return None
         score += found[0]
@@ -87,12 +117,15 @@ def mass(split: Split, temperature: float, method: str, known: Masses) -> tuple[
     return score, math.fsum(logs)
 
 
-def marginals(split: Split, temperature: float, method: str) -> dict[str, float] | None:
+def marginals(split: Split, temperature: float, method: str, known: Known) -> dict[str, float] | None:
     """Return the probability of every atom; None: there is no world."""
     found: dict[str, float] = {name: float(value) for name, value in split.fixed.items()}
     found.update(dict.fromkeys(split.free, 0.5))
     for component in split.components:
-        chances = solver(component, method).marginals(split.scale, temperature)
+        chances = known.get(
+            ("marginals", component, temperature, method),
+            lambda: solver(component, method).marginals(split.scale, temperature),  # noqa: B023
+        )
         if chances is None:
             return None
         found.update(zip(component.atoms, chances, strict=True))
@@ -223,7 +256,7 @@ def _first(component: Component, keep: frozenset[str] | None, limit: int, method
         split = fall_apart(names, [*component.hard, *literals], ())
         if split is None:
             continue
-        total = count(split, keep, "auto")
+        total = count(split, keep, "auto", Known())
         if not few(total, missing):
             name = make("atom", next(name for name in wanted if name not in split.fixed), ())
             waiting += [(*literals, name), (*literals, ~name)]
@@ -272,14 +305,14 @@ class Cases:
 
     def count(self, keep: frozenset[str] | None = None) -> int:
         """Return how many models there are, or restrictions to the atoms it was made for."""
-        return sum(count(case, keep, _ONE_CASE) for case in self.cases)
+        return sum(count(case, keep, _ONE_CASE, Known()) for case in self.cases)
 
     def worlds(self, limit: int, keep: frozenset[str] | None = None) -> Words:
         """Return the first ``limit`` models, sorted, or their restrictions to ``keep``."""
         names = self.component.atoms
         found = np.zeros((0, words_for(len(names))), np.uint64)
         for case in self.cases:
-            number = min(limit, count(case, keep, _ONE_CASE))
+            number = min(limit, count(case, keep, _ONE_CASE, Known()))
             if number:
                 more = worlds(case, names, keep, number, _ONE_CASE)
                 found = sort_rows(np.concatenate([found, more]))[:limit]
@@ -292,7 +325,7 @@ class Cases:
         pairs = []
         for case in self.cases:
             scaled = replace(case, scale=scale)
-            found = mass(scaled, temperature, _ONE_CASE, {})
+            found = mass(scaled, temperature, _ONE_CASE, Known())
             if found is not None:
                 pairs.append((scaled, found))
         if not pairs:
@@ -315,7 +348,7 @@ class Cases:
             return None
         sums = dict.fromkeys(self.component.atoms, 0.0)
         for case, share in zip(found[0], found[1].tolist(), strict=True):
-            chances = marginals(case, temperature, _ONE_CASE)
+            chances = marginals(case, temperature, _ONE_CASE, Known())
             assert chances is not None  # cases without models have been left out
             for name, chance in chances.items():
                 sums[name] += share * chance
