@@ -65,8 +65,8 @@ def test_what_is_entailed_follows_from_each_named_formula_and_what_is_not_is_fal
         assert ruling.minimal
         assert set(ruling.why) <= set(hard_statements(theory))
         assert not kept_together(theory, ruling.why, *more, ~query)
-        for fewer in combinations(ruling.why, len(ruling.why) - 1):
-            assert kept_together(theory, fewer, *more, ~query)
+        for number in ruling.why:
+            assert kept_together(theory, set(ruling.why) - {number}, *more, ~query)
     else:
         assert ruling.why == ()
         assert all(truth(theory.statements[n].formula, ruling.world) for n in hard_statements(theory))
