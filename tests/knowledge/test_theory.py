@@ -16,7 +16,7 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom, atoms_of, disjunction
 from lbm.knowledge.numbers import as_weight, exact_sum
 from lbm.knowledge.parser import Statement, parse
-from lbm.knowledge.theory import Theory, hard_weight, to_lines
+from lbm.knowledge.theory import Theory, hard_weight, shown, to_lines
 from tests.oracles import score_and_hard, truth, worlds
 from tests.strategies import AWKWARD, NAMES, awkward_names, formulae, theories, weights
 
@@ -344,3 +344,11 @@ def test_formulae_given_as_text_are_parsed_as_formulae():
     with pytest.raises(ParseError):
         Theory(["2: a"])
     assert Theory([parse("a")]) == Theory(["a"])
+
+
+@given(st.integers(1, 300))
+def test_a_formula_is_shown_whole_or_cut_with_dots(size):
+    formula = parse(" | ".join(f"a{i}" for i in range(size)))
+    text = shown(formula)
+    assert len(text) <= 100
+    assert text == str(formula) or (text.endswith(" ...") and str(formula).startswith(text[:-4]))

@@ -9,10 +9,8 @@ from decimal import Decimal
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from lbm.errors import MissingExtra
-from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import load_theory
 from lbm.machine.store import load, save
@@ -614,11 +612,3 @@ def test_on_a_terminal_work_is_shown_and_in_a_pipe_not(lbm, write, monkeypatch):
 def test_an_empty_list_in_json_is_a_list(capsys):
     streams.say_json({"nothing": iter(()), "some": iter([1, "¬"])})
     assert json.loads(capsys.readouterr().out) == {"nothing": [], "some": [1, "¬"]}
-
-
-@given(st.integers(1, 300))
-def test_a_formula_is_shown_whole_or_cut_with_dots(size):
-    formula = parse(" | ".join(f"a{i}" for i in range(size)))
-    shown = streams.shown(formula)
-    assert len(shown) <= 100
-    assert shown == str(formula) or (shown.endswith(" ...") and str(formula).startswith(shown[:-4]))

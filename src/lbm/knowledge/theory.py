@@ -206,6 +206,18 @@ def to_lines(theory: Theory) -> Iterator[str]:
         yield str(statement)
 
 
+def shown(formula: Formula, width: int = 100) -> str:
+    """Return the text of a formula, cut if it is long."""
+    text = repr(formula)[1:-1]  # which, unlike str(), stops early
+    return text if len(text) <= width else text[: width - 4].rstrip() + " ..."
+
+
+def statement_shown(statement: Statement) -> str:
+    """Return the text of a formula with its weight, cut if it is long."""
+    text = shown(statement.formula)
+    return text if statement.weight is None else f"{statement.weight}: {text}"
+
+
 def _statement(item: object) -> Statement:
     if isinstance(item, Statement):
         return item if item.weight is None else replace(item, weight=as_weight(item.weight))

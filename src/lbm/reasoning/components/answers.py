@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Final, overload
 
 import numpy as np
@@ -14,6 +15,9 @@ from lbm.knowledge.formula import Formula
 
 MAX_LISTED: Final = 1 << 30
 """Truth values, worlds times atoms, up to which worlds are listed."""
+
+_ROWS: Final = 20  # worlds that a notebook shows
+_COLUMNS: Final = 40  # and atoms
 
 ALL: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 """A word in which every bit is set."""
@@ -51,8 +55,8 @@ class TooManyWorlds(LimitExceeded):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Models(Sequence[dict[str, bool]]):
-    """Worlds over named atoms, in lexicographic order, false first.
+class Worlds(Sequence[dict[str, bool]]):
+    """Worlds over named atoms: ``len()``, iteration as named truth values, and all as a matrix.
 
     Attributes
     ----------
@@ -60,13 +64,10 @@ class Models(Sequence[dict[str, bool]]):
         The names, in the order of the columns.
     array
         Shape (worlds, atoms), read-only.
-    complete
-        Whether these are all the worlds that were asked for.
     """
 
     atoms: tuple[str, ...]
     array: Bools
-    complete: bool
 
     def __len__(self) -> int:
         return len(self.array)
@@ -79,6 +80,26 @@ class Models(Sequence[dict[str, bool]]):
         if isinstance(index, slice):
             return [dict(zip(self.atoms, row, strict=True)) for row in self.array[index].tolist()]
         return dict(zip(self.atoms, self.array[index].tolist(), strict=True))
+
+    def _repr_html_(self) -> str:
+        names = [escape(name) for name in self.atoms[:_COLUMNS]]
+        head = "".join(f"<th>{name}</th>" for name in names)
+        rows = [
+            "<tr>" + "".join(f"<td>{value:d}</td>" for value in row) + "</tr>"
+            for row in self.array[:_ROWS, :_COLUMNS].tolist()
+        ]
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return f"<div>{escape(repr(self))}</div>{table}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Models(Worlds):
+    """Models of a theory in lexicographic order, false first.
+
+    ``complete`` says whether these are all that were asked for.
+    """
+
+    complete: bool
 
     def __repr__(self) -> str:
         said = "all" if self.complete else "not all"

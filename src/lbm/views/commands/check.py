@@ -154,12 +154,14 @@ def _lines(name: str, theory: Theory, size: Size, verdict: Verdict, seconds: flo
             f"unsatisfiable: these {many:,} hard formulae clash; fewer may do, but not within "
             f"{seconds:g} seconds: --seconds allows more"
         )
-    shown = streams.listed(verdict.clash)
-    for number, statement in _clashing(theory, verdict, shown):
+    from lbm.knowledge.theory import shown
+
+    printed = streams.listed(verdict.clash)
+    for number, statement in _clashing(theory, verdict, printed):
         where = f"line {statement.line}" if statement.line is not None else f"clause {number + 1}"
-        yield f"  {where}: {streams.shown(statement.formula)}"
-    if shown < many:
-        yield f"  and {many - shown:,} more: --json lists them"
+        yield f"  {where}: {shown(statement.formula)}"
+    if printed < many:
+        yield f"  and {many - printed:,} more: --json lists them"
 
 
 def _clashing(theory: Theory, verdict: Verdict, shown: int | None = None) -> Iterator[tuple[int, Statement]]:

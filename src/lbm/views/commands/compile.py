@@ -137,6 +137,7 @@ def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
 
 def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     from lbm.knowledge.formula import quote
+    from lbm.knowledge.theory import statement_shown
     from lbm.machine.equation import MAX_TERMS, number
 
     theory = machine.theory
@@ -151,7 +152,7 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     yield streams.formulae_counted(hard, soft)
     shown = streams.listed(theory.statements, everything)
     numbered = enumerate(islice(theory, shown), start=1)
-    yield from streams.table(((str(i), streams.statement_shown(s)) for i, s in numbered), right=(0,))
+    yield from streams.table(((str(i), statement_shown(s)) for i, s in numbered), right=(0,))
     if shown < len(theory):
         yield f"  and {len(theory) - shown:,} more"
     if hard and soft:

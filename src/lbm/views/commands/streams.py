@@ -14,8 +14,6 @@ from lbm.errors import FileError, LimitExceeded
 from lbm.views.entry import one_line
 
 if TYPE_CHECKING:
-    from lbm.knowledge.formula import Formula
-    from lbm.knowledge.parser import Statement
     from lbm.knowledge.theory import Theory
 
 LISTED: Final = 60
@@ -23,9 +21,6 @@ LISTED: Final = 60
 
 FIRST: Final = 20
 """How many of a longer list are printed."""
-
-WIDTH: Final = 100
-"""Characters of a formula that are printed."""
 
 STANDARD_INPUT: Final = "<stdin>"
 
@@ -137,18 +132,6 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 def formulae_counted(hard: int, soft: int) -> str:
     """Return ``4 formulae (1 hard, 3 soft)``."""
     return f"{counted(hard + soft, 'formula', 'formulae')} ({hard:,} hard, {soft:,} soft)"
-
-
-def shown(formula: Formula, width: int = WIDTH) -> str:
-    """Return the text of a formula, cut if it is long."""
-    text = repr(formula)[1:-1]  # which, unlike str(), stops early
-    return text if len(text) <= width else text[: width - 4].rstrip() + " ..."
-
-
-def statement_shown(statement: Statement) -> str:
-    """Return the text of a formula with its weight, cut if it is long."""
-    text = shown(statement.formula)
-    return text if statement.weight is None else f"{statement.weight}: {text}"
 
 
 def listed(items: Sequence[Any], everything: bool = False) -> int:
