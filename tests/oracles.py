@@ -5,6 +5,7 @@ iff bit j of i is set. ``worlds`` yields the worlds in that order.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import count, pairwise
 from typing import Any, Protocol
@@ -234,3 +235,53 @@ def sat(*formulae: Any) -> dict[str, bool] | None:
             return None
         model = set(solver.get_model())
         return {name: number in model for name, number in atom.items()}
+
+
+# --- distributions ---------------------------------------------------------------------------------
+
+PRECISE = Context(prec=60, Emin=-(10**8), Emax=10**8)
+
+
+class Oracle:
+    """Every world in lexicographic order, with its score as a fraction; the library's code is not used."""
+
+    def __init__(self, theory, given=None, temperature=1.0):
+        self.atoms, self.temperature = theory.atoms, Fraction(temperature)
+        names = theory.atoms[::-1]  # so that numbers count in lexicographic order
+        hard = [s.formula for s in theory if s.weight is None] + ([] if given is None else [given])
+        allowed = (1 << (1 << len(names))) - 1
+        for formula in hard:
+            allowed &= truth_table(formula, names)
+        soft = [(truth_table(s.formula, names), Fraction(s.weight)) for s in theory if s.weight is not None]
+        self.numbers = [i for i in range(1 << len(names)) if allowed >> i & 1]
+        self.scores = [sum((w for table, w in soft if table >> i & 1), Fraction(0)) for i in self.numbers]
+        self.names = names
+
+    def world(self, number):
+        return {name: bool(number >> j & 1) for j, name in enumerate(self.names)}
+
+    @property
+    def worlds(self):
+        return [tuple(self.world(i)[name] for name in self.atoms) for i in self.numbers]
+
+    @property
+    def weights(self):
+        """exp((score - best)/τ), to 60 digits."""
+        best = max(self.scores)
+        exponents = [(score - best) / self.temperature for score in self.scores]
+        return [
+            PRECISE.exp(PRECISE.divide(Decimal(e.numerator), Decimal(e.denominator)))
+            if e > -(10**4)
+            else Decimal(0)
+            for e in exponents
+        ]
+
+    def chance(self, query):
+        table = truth_table(query, self.names)
+        pairs = list(zip(self.numbers, self.weights, strict=True))
+        return float(sum(w for i, w in pairs if table >> i & 1) / sum(w for _, w in pairs))
+
+    def log_partition(self):
+        best = max(self.scores) / self.temperature
+        rest = PRECISE.ln(PRECISE.create_decimal(sum(self.weights)))
+        return float(best + Fraction(rest))

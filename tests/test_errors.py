@@ -21,6 +21,7 @@ from lbm.errors import (
     TooManyCubes,
     UnknownAtom,
     WeightError,
+    WrongDistribution,
     nearest,
 )
 
@@ -38,6 +39,7 @@ SAMPLES = [
     MachineFileError("f.lbm is no machine"),
     MissingExtra("plots", "drawing", "matplotlib"),
     NoAnswer("no answer within 1 second"),
+    WrongDistribution("block Gibbs samples a machine"),
 ]
 
 

@@ -25,25 +25,41 @@ _HOMES = {
     "load": "lbm.machine.store",
     "save": "lbm.machine.store",
     "translate": "lbm.machine.translate",
+    "ask": "lbm.reasoning.query",
+    "best": "lbm.reasoning.query",
     "count": "lbm.reasoning.query",
+    "entails": "lbm.reasoning.query",
+    "log_partition": "lbm.reasoning.query",
+    "log_probability": "lbm.reasoning.query",
+    "marginals": "lbm.reasoning.query",
     "models": "lbm.reasoning.query",
+    "sample": "lbm.reasoning.query",
+    "Reasoner": "lbm.reasoning.reasoner",
 }
 
 __all__ = [
     "Formula",
     "Machine",
+    "Reasoner",
     "Theory",
     "__version__",
+    "ask",
     "atleast",
     "atmost",
     "atom",
+    "best",
     "count",
+    "entails",
     "exactly",
     "holds",
     "iff",
     "load",
+    "log_partition",
+    "log_probability",
+    "marginals",
     "models",
     "parse",
+    "sample",
     "save",
     "to_sdnf",
     "translate",
@@ -57,7 +73,18 @@ if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
     from lbm.machine.store import load, save
     from lbm.machine.translate import translate
-    from lbm.reasoning.query import count, models
+    from lbm.reasoning.query import (
+        ask,
+        best,
+        count,
+        entails,
+        log_partition,
+        log_probability,
+        marginals,
+        models,
+        sample,
+    )
+    from lbm.reasoning.reasoner import Reasoner
 
 
 def __getattr__(name: str) -> Any:

@@ -86,6 +86,10 @@ class NoAnswer(LbmError, TimeoutError):
         return str(self.args[0])
 
 
+class WrongDistribution(LbmError, ValueError):
+    """A method that cannot sample the distribution asked for."""
+
+
 class TooManyCubes(LimitExceeded):
     """A strict DNF that would pass its budget."""
 

@@ -3,7 +3,7 @@
 import math
 import pickle
 import random
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise, product
 
@@ -35,10 +35,8 @@ from lbm.reasoning.exact import (
     models,
     probability,
 )
-from tests.oracles import truth, truth_table
+from tests.oracles import PRECISE, Oracle, truth
 from tests.strategies import formulae, theories
-
-PRECISE = Context(prec=60, Emin=-(10**8), Emax=10**8)
 
 modest = st.one_of(
     st.integers(-20, 20).filter(bool),
@@ -57,52 +55,7 @@ def asked(draw):
     return theory, draw(st.none() | some)
 
 
-# --- the oracle ------------------------------------------------------------------------------------
-
-
-class Oracle:
-    """Every world in lexicographic order, with its score as a fraction; the library's code is not used."""
-
-    def __init__(self, theory, given=None, temperature=1.0):
-        self.atoms, self.temperature = theory.atoms, Fraction(temperature)
-        names = theory.atoms[::-1]  # so that numbers count in lexicographic order
-        hard = [s.formula for s in theory if s.weight is None] + ([] if given is None else [given])
-        allowed = (1 << (1 << len(names))) - 1
-        for formula in hard:
-            allowed &= truth_table(formula, names)
-        soft = [(truth_table(s.formula, names), Fraction(s.weight)) for s in theory if s.weight is not None]
-        self.numbers = [i for i in range(1 << len(names)) if allowed >> i & 1]
-        self.scores = [sum((w for table, w in soft if table >> i & 1), Fraction(0)) for i in self.numbers]
-        self.names = names
-
-    def world(self, number):
-        return {name: bool(number >> j & 1) for j, name in enumerate(self.names)}
-
-    @property
-    def worlds(self):
-        return [tuple(self.world(i)[name] for name in self.atoms) for i in self.numbers]
-
-    @property
-    def weights(self):
-        """exp((score - best)/τ), to 60 digits."""
-        best = max(self.scores)
-        exponents = [(score - best) / self.temperature for score in self.scores]
-        return [
-            PRECISE.exp(PRECISE.divide(Decimal(e.numerator), Decimal(e.denominator)))
-            if e > -(10**4)
-            else Decimal(0)
-            for e in exponents
-        ]
-
-    def chance(self, query):
-        table = truth_table(query, self.names)
-        pairs = list(zip(self.numbers, self.weights, strict=True))
-        return float(sum(w for i, w in pairs if table >> i & 1) / sum(w for _, w in pairs))
-
-    def log_partition(self):
-        best = max(self.scores) / self.temperature
-        rest = PRECISE.ln(PRECISE.create_decimal(sum(self.weights)))
-        return float(best + Fraction(rest))
+# --- what laws are made of --------------------------------------------------------------------------
 
 
 def rows(found):

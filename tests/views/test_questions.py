@@ -6,6 +6,7 @@ import pytest
 
 import lbm
 from lbm.errors import ParseError, UnknownAtom
+from lbm.reasoning import aside
 from lbm.reasoning.components import apart
 from lbm.views.entry import main
 
@@ -57,7 +58,14 @@ def test_the_number_of_models_is_printed_whatever_its_size(tmp_path, capsys):
 def test_no_models_is_an_answer_and_exit_1(theory, command, capsys):
     assert main([command, theory, "--given", "a & b"]) == 1
     out, err = capsys.readouterr()
-    assert (out, err) == ("0\n" if command == "count" else "no models\n", "")
+    assert (out, err) == ("0\n" if command == "count" else "no models keep the evidence\n", "")
+
+
+def test_a_theory_that_clashes_has_no_models_whatever_the_evidence(tmp_path, capsys):
+    path = tmp_path / "clash.lbm"
+    path.write_text("a\n~a\n", encoding="utf-8")
+    assert main(["models", str(path), "--given", "a"]) == 1
+    assert capsys.readouterr().out == "no models: the hard formulae clash\n"
 
 
 @pytest.mark.parametrize("command", ["count", "models"])
@@ -80,6 +88,7 @@ def test_a_wrong_question_is_one_line_and_exit_2(theory, command, options, messa
 
 def test_a_theory_too_large_to_answer_exactly_is_exit_3(theory, capsys, monkeypatch):
     monkeypatch.setattr(apart, "MAX_FORMULAE", 1)
+    monkeypatch.setattr(aside, "ganak_installed", lambda: False)
     assert main(["count", theory]) == 3
     assert "(limit MAX_FORMULAE)" in capsys.readouterr().err
 

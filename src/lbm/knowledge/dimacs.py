@@ -40,6 +40,7 @@ _COMMENT: Final = re.compile(
 )  # a pattern that starts with a byte is found ten times faster
 _HEADER: Final = re.compile(rb"p(?!\S)[^\n]*")
 _NAMED: Final = re.compile(rb"^[ \t]*c[ \t]+atom[ \t]+([0-9]{1,40})[ \t]+([^\n]+)", re.MULTILINE)
+_SHOW: Final = re.compile(rb"^[ \t]*c[ \t]+p[ \t]+show(?!\S)([^\n]*)", re.MULTILINE)
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
 _WORD: Final = re.compile(rb"\S{0,41}")
 _DECIMAL: Final = re.compile(r"-?[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
@@ -114,6 +115,28 @@ def read_clauses(
         text.complain(f"the header promises {promised}, the file has {len(zeros)}", header.offset)
     clauses = Clauses(_name_atoms(number, names), literals.astype(np.int32), starts)
     return clauses, weights if weights is not None and weights.any() else None
+
+
+def read_shown(data: bytes, atoms: tuple[str, ...], *, source: str | None = None) -> tuple[str, ...] | None:
+    r"""Return the atoms that lines ``c p show 1 2 0`` name: models are to be seen there; None: no such line.
+
+    >>> read_shown(b"c p show 3 1 0\np cnf 3 0", ("a", "b", "c"))
+    ('c', 'a')
+    """
+    shown: dict[str, None] = {}
+    lines = list(_SHOW.finditer(data)) if b"show" in data else []
+    for line in lines:
+        words = line[1].split()
+        for word in words[:-1] if words and words[-1] == b"0" else words:
+            number = int(word) if word.isdigit() and len(word) <= 9 else 0
+            if not 1 <= number <= len(atoms):
+                said = word[:40].decode(errors="replace")
+                text = _Text(data, source, False, warnings.warn)
+                raise text.error(
+                    f"expected atoms from 1 to {len(atoms)} to show, found {said!r}", line.start()
+                )
+            shown[atoms[number - 1]] = None
+    return tuple(shown) if lines else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,9 @@ class PackedStatements(Sequence[Statement]):
 class Theory:
     """Formulae over named atoms; with a weight a formula is soft, without one hard.
 
+    Theories of the same atoms and statements are equal. ``shown`` is no part of what they say: a DIMACS file
+    may name atoms that models are projected to, unless a question says otherwise; None: all of them.
+
     Parameters
     ----------
     statements
@@ -67,10 +70,11 @@ class Theory:
     0
     """
 
-    __slots__ = ("_hash", "atoms", "statements")
+    __slots__ = ("_hash", "atoms", "shown", "statements")
 
     atoms: tuple[str, ...]
     statements: Sequence[Statement]
+    shown: tuple[str, ...] | None
     _hash: int | None
 
     def __init__(
@@ -84,33 +88,50 @@ class Theory:
         order.update(dict.fromkeys(atoms_of(*(statement.formula for statement in made))))
         self._fill(tuple(order), made)
 
-    def _fill(self, atoms: tuple[str, ...], statements: Sequence[Statement]) -> None:
+    def _fill(
+        self,
+        atoms: tuple[str, ...],
+        statements: Sequence[Statement],
+        shown: tuple[str, ...] | None = None,
+    ) -> None:
         object.__setattr__(self, "atoms", atoms)
         object.__setattr__(self, "statements", statements)
+        object.__setattr__(self, "shown", shown)
         object.__setattr__(self, "_hash", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a theory never changes: build another one")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self.atoms, self.statements)
+        return _restore, (self.atoms, self.statements, self.shown)
 
     @classmethod
-    def from_parts(cls, atoms: tuple[str, ...], statements: Sequence[Statement]) -> Theory:
+    def from_parts(
+        cls,
+        atoms: tuple[str, ...],
+        statements: Sequence[Statement],
+        shown: tuple[str, ...] | None = None,
+    ) -> Theory:
         """Return the theory with these parts as they are; every atom must be named in ``atoms``."""
         theory = cls.__new__(cls)
-        theory._fill(atoms, statements)
+        theory._fill(atoms, statements, shown)
         return theory
 
     @classmethod
-    def from_clauses(cls, clauses: Clauses, weights: NDArray[np.int64] | None = None) -> Theory:
+    def from_clauses(
+        cls,
+        clauses: Clauses,
+        weights: NDArray[np.int64] | None = None,
+        *,
+        shown: tuple[str, ...] | None = None,
+    ) -> Theory:
         """Return a theory of packed clauses; a weight of 0 marks a hard one, and none is negative."""
         if weights is not None and (weights < 0).any():
             raise WeightError(
                 f"packed clauses have weights from 1 up, or 0 for a hard one, got {weights.min()}: "
                 "give a negative weight to a formula, as in Theory([(-2, 'a | b')])"
             )
-        return cls.from_parts(clauses.atoms, PackedStatements(clauses, weights))
+        return cls.from_parts(clauses.atoms, PackedStatements(clauses, weights), shown)
 
     @classmethod
     def parse(cls, text: str, *, source: str | None = None) -> Theory:
@@ -172,6 +193,13 @@ class Theory:
         soft = (statement for statement in self if statement.weight is not None)
         return exact_sum(s.weight for s in soft if s.weight is not None and holds(s.formula, world))
 
+    def all_hard(self) -> Theory:
+        """Return the theory that demands every formula: weights are dropped."""
+        packed = self.statements
+        if isinstance(packed, PackedStatements):
+            return Theory.from_clauses(packed.clauses, shown=self.shown)
+        return Theory.from_parts(self.atoms, tuple(replace(s, weight=None) for s in packed), self.shown)
+
     def is_model(self, world: Mapping[str, Any]) -> bool:
         """Return whether every hard formula is true in ``world``."""
         packed = self.statements
@@ -181,8 +209,10 @@ class Theory:
         return all(holds(s.formula, world) for s in self if s.weight is None)
 
 
-def _restore(atoms: tuple[str, ...], statements: Sequence[Statement]) -> Theory:
-    return Theory.from_parts(atoms, statements)
+def _restore(
+    atoms: tuple[str, ...], statements: Sequence[Statement], shown: tuple[str, ...] | None = None
+) -> Theory:
+    return Theory.from_parts(atoms, statements, shown)
 
 
 def hard_weight(theory: Theory) -> Weight:

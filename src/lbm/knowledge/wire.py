@@ -90,10 +90,10 @@ def read_theory(
     if format == "lbm":
         return Theory.parse(data.decode(), source=source)
     # numpy is loaded where it is needed: text files do without.
-    from lbm.knowledge.dimacs import read_clauses
+    from lbm.knowledge.dimacs import read_clauses, read_shown
 
     clauses, weights = read_clauses(data, weighted=format != "cnf", source=source, lenient=lenient, warn=warn)
-    return Theory.from_clauses(clauses, weights)
+    return Theory.from_clauses(clauses, weights, shown=read_shown(data, clauses.atoms, source=source))
 
 
 def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
@@ -254,6 +254,9 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
         comments.append(f"scale 10^{found.scale}")
     if found.offset:
         comments.append(f"offset {found.offset}")
+    if theory.shown is not None:
+        place = {name: number for number, name in enumerate(theory.atoms, start=1)}
+        comments.append(" ".join(["p show", *(str(place[name]) for name in theory.shown), "0"]))
     if format == "cnf":
         return write_cnf(found.clauses, comments)
     return write_wcnf(found.clauses, found.weights, comments, old=format == "wcnf-old")

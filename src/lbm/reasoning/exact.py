@@ -135,7 +135,7 @@ def log_partition(
     True
     """
     known = known or Known()
-    split = _possible(theory, given, method, known, temperature)
+    split = possible(theory, given, known, method=method, temperature=temperature)
     best, log = _weigh(split, temperature, method, theory, given, known)
     return exponent(best, split.scale, temperature) + log
 
@@ -157,7 +157,7 @@ def log_probability(
         if name not in world:
             raise UnknownAtom(name, world, "world")
     known = known or Known()
-    split = _possible(theory, given, method, known, temperature)
+    split = possible(theory, given, known, method=method, temperature=temperature)
     best, log = _weigh(split, temperature, method, theory, given, known)
     if not theory.is_model(world) or (given is not None and not holds(given, world)):
         return -math.inf
@@ -182,7 +182,7 @@ def probability(
     """
     check_formula(theory, query, "query")
     known = known or Known()
-    split = _possible(theory, given, method, known, temperature)
+    split = possible(theory, given, known, method=method, temperature=temperature)
     below = _weigh(split, temperature, method, theory, given, known)
 
     def share(formula: Formula) -> float:
@@ -223,7 +223,7 @@ def marginals(
     {'a': 0.666..., 'b': 0.666..., 'c': 1.0, 'd': 0.5}
     """
     known = known or Known()
-    split = _possible(theory, given, method, known, temperature)
+    split = possible(theory, given, known, method=method, temperature=temperature)
     found = whole.marginals(split, temperature, method, known)
     if found is None:
         raise _nothing(theory, given)
@@ -245,7 +245,7 @@ def best_worlds(
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is a number of worlds from 1 up, got {limit}")
-    split = _possible(theory, given, method, known or Known())
+    split = possible(theory, given, known or Known(), method=method)
     found = whole.best(split, theory.atoms, limit, method)
     if found is None:
         raise _nothing(theory, given)
@@ -269,7 +269,7 @@ def draw(
         raise ValueError(f"n is a number of draws from 0 up, got {n}")
     check_room(n, len(theory.atoms))
     known = known or Known()
-    split = _possible(theory, given, method, known, temperature)
+    split = possible(theory, given, known, method=method, temperature=temperature)
     rows = whole.draw(split, theory.atoms, n, rng, temperature, method)
     if rows is None:
         raise _nothing(theory, given)
@@ -309,9 +309,15 @@ def _split(
     return known.get((*key, given), lambda: assume(bare, given))
 
 
-def _possible(
-    theory: Theory, given: Formula | None, method: str, known: Known, temperature: float = 1.0
+def possible(
+    theory: Theory,
+    given: Formula | None,
+    known: Known,
+    *,
+    method: str = "auto",
+    temperature: float = 1.0,
 ) -> Split:
+    """Return the theory with its evidence, taken apart; raise NoWorlds where propagation finds a clash."""
     _check_method(method)
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature is a positive, finite number, got {temperature}")

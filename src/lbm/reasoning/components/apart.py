@@ -121,7 +121,8 @@ def assume(split: Split, formula: Formula) -> Split | None:
     if left is TRUE:
         return split
     met = set(atoms_of(left))
-    touched, others = [], []
+    touched: list[Component] = []
+    others: list[Component] = []
     for component in split.components:
         (others if met.isdisjoint(component.atoms) else touched).append(component)
     free = tuple(name for name in split.free if name not in met)

@@ -10,12 +10,17 @@ from typing import Annotated
 
 import typer
 
+from lbm.views.commands.ask import ask_query
+from lbm.views.commands.best import best_world
 from lbm.views.commands.check import check_theory
 from lbm.views.commands.compile import compile_theory
 from lbm.views.commands.convert import convert_theory
 from lbm.views.commands.count import count_models
 from lbm.views.commands.draw import draw_machine
+from lbm.views.commands.entails import entails_query
+from lbm.views.commands.measure import log_partition_of, log_probability_of
 from lbm.views.commands.models import list_models
+from lbm.views.commands.sample import sample_worlds
 
 app = typer.Typer(
     name="lbm",
@@ -25,8 +30,14 @@ app = typer.Typer(
 )
 app.command("compile", short_help="The machine a theory becomes: units and energy.")(compile_theory)
 app.command("check", short_help="Its size; satisfiable, or which formulae clash.")(check_theory)
+app.command("ask", short_help="How likely is a formula, and is it settled?")(ask_query)
+app.command("entails", short_help="Does a formula follow, and why?")(entails_query)
+app.command("best", short_help="The world that loses the least weight.")(best_world)
 app.command("models", short_help="The worlds that keep every hard formula.")(list_models)
 app.command("count", short_help="How many such worlds there are.")(count_models)
+app.command("sample", short_help="Worlds drawn at random.")(sample_worlds)
+app.command("log-partition", short_help="log Z, the logarithm of the sum over worlds.")(log_partition_of)
+app.command("log-probability", short_help="The logarithm of a world's probability.")(log_probability_of)
 app.command("convert", short_help="The same theory in another format.")(convert_theory)
 app.command("draw", short_help="The network as a picture.")(draw_machine)
 

@@ -9,6 +9,8 @@ def count_models(
     file: options.File,
     given: options.Given = None,
     project: options.Project = None,
+    seconds: options.Seconds = 60.0,
+    soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
     seed: options.Seed = None,
@@ -20,11 +22,11 @@ def count_models(
     With --json: count, as text, because it may be larger than a program's numbers.
     """
     del seed  # counting is not random
-    theory = streams.read_theory(file, lenient=lenient)
+    theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.query import count
 
     with streams.working("counting"):
-        number = count(theory, given=given, project=options.split_names(project))
+        number = count(theory, given=given, project=options.split_names(project), seconds=seconds)
     if as_json:
         streams.say_json({"count": str(number)})
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from lbm.views.commands import options, streams
 
 if TYPE_CHECKING:
-    from lbm.reasoning.exact import Models
+    from lbm.knowledge.theory import Theory
 
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, help="How many to print at most; by default all.")
@@ -22,6 +21,7 @@ def list_models(
     limit: Limit = None,
     given: options.Given = None,
     project: options.Project = None,
+    soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
     seed: options.Seed = None,
@@ -34,7 +34,7 @@ def list_models(
     With --json: atoms, models (lists of 0 and 1 in that order), complete (whether these are all).
     """
     del seed  # a list is not random
-    theory = streams.read_theory(file, lenient=lenient)
+    theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.query import models
 
     with streams.working("looking for models"):
@@ -43,19 +43,19 @@ def list_models(
         rows = (row.astype(int).tolist() for row in found.array)
         streams.say_json({"atoms": list(found.atoms), "models": rows, "complete": found.complete})
     else:
-        for line in _lines(found):
-            streams.say(line)
+        streams.say_worlds(found)
+        number = streams.counted(len(found), "model")
+        if not len(found):
+            streams.say(_none(theory, given))
+        else:
+            streams.say(f"{number}, all of them" if found.complete else f"{number}, and there are more")
     return 0 if len(found) else 1
 
 
-def _lines(found: Models) -> Iterator[str]:
-    from lbm.knowledge.formula import quote
+def _none(theory: Theory, given: str | None) -> str:
+    """Return why there is no model: the theory allows none, or the evidence does not."""
+    from lbm.reasoning.proof import satisfiable
 
-    names = [quote(name) for name in found.atoms]
-    for row in found.array:
-        yield " ".join(f"{name}={value:d}" for name, value in zip(names, row.tolist(), strict=True))
-    number = streams.counted(len(found), "model")
-    if not len(found):
-        yield "no models"
-    else:
-        yield f"{number}, all of them" if found.complete else f"{number}, and there are more"
+    if given is not None and satisfiable(theory):
+        return "no models keep the evidence"
+    return "no models: the hard formulae clash"

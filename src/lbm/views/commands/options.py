@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from math import inf
 from typing import Annotated
 
 import typer
@@ -23,6 +24,22 @@ class Encoding(StrEnum):
 
     sdnf = "sdnf"
     penalty = "penalty"
+
+
+class Distribution(StrEnum):
+    """What a probability is about."""
+
+    logical = "logical"
+    machine = "machine"
+
+
+class How(StrEnum):
+    """How a probability is found, or a world drawn."""
+
+    auto = "auto"
+    exact = "exact"
+    collapsed = "collapsed"
+    gibbs = "gibbs"
 
 
 class Format(StrEnum):
@@ -49,9 +66,16 @@ def split_names(names: str | None) -> list[str] | None:
     return list(read_text(f"atoms {names}", source="--project").atoms)
 
 
-def _positive(value: float) -> float:
-    if not value > 0:
+def positive(value: float | None) -> float | None:
+    """Return a number above 0; None: it was not given."""
+    if value is not None and not value > 0:
         raise typer.BadParameter(f"expected a number above 0, got {value}")
+    return value
+
+
+def _finite(value: float) -> float:
+    if not 0 < value < inf:
+        raise typer.BadParameter(f"expected a finite number above 0, got {value}")
     return value
 
 
@@ -65,8 +89,27 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for p
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Taken by every command; this one makes no random choice.")
 ]
+Seeded = Annotated[int | None, typer.Option("--seed", help="Of the chains: the same seed, the same answer.")]
+SoftAsHard = Annotated[
+    bool, typer.Option("--soft-as-hard", help="Demand every formula: weights are dropped.")
+]
+About = Annotated[
+    Distribution,
+    typer.Option("--distribution", help="What the probability is about: models, or the machine."),
+]
+Temperature = Annotated[
+    float, typer.Option("--temperature", callback=_finite, help="τ: probabilities go with exp(score/τ).")
+]
+Confidence = Annotated[
+    float, typer.Option("--confidence", callback=_finite, help="c, of the machine distribution.")
+]
+Sweeps = Annotated[
+    int | None, typer.Option("--sweeps", min=1, help="Sweeps of each chain; by default until they agree.")
+]
+Chosen = Annotated[How, typer.Option("--method", help="auto: exact and, where that is too much, collapsed.")]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="Any formula, as in 'n -> r'.")]
 Seconds = Annotated[
-    float, typer.Option("--seconds", callback=_positive, help="Time to look for an answer; then exit 3.")
+    float, typer.Option("--seconds", callback=positive, help="Time to look for an answer; then exit 3.")
 ]
 Given = Annotated[
     str | None, typer.Option("--given", metavar="FORMULA", help="Evidence: any formula, as in 'n & ~p'.")

@@ -15,6 +15,7 @@ from lbm.views.entry import one_line
 
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
+    from lbm.reasoning.components.answers import Worlds
 
 LISTED: Final = 60
 """Lists up to this long are printed whole."""
@@ -28,16 +29,18 @@ STANDARD_INPUT: Final = "<stdin>"
 # --- in ------------------------------------------------------------------------------------------
 
 
-def read_theory(file: str, *, lenient: bool = False) -> Theory:
+def read_theory(file: str, *, lenient: bool = False, soft_as_hard: bool = False) -> Theory:
     """Return the theory in a file, or in standard input if it is called ``-``."""
     from lbm.knowledge import wire
 
     if file != "-":
-        return wire.load_theory(file, lenient=lenient, warn=warn)
-    data = read_stdin()
-    return wire.read_theory(
-        data, format=wire.sniff_format(data), source=STANDARD_INPUT, lenient=lenient, warn=warn
-    )
+        theory = wire.load_theory(file, lenient=lenient, warn=warn)
+    else:
+        data = read_stdin()
+        theory = wire.read_theory(
+            data, format=wire.sniff_format(data), source=STANDARD_INPUT, lenient=lenient, warn=warn
+        )
+    return theory.all_hard() if soft_as_hard else theory
 
 
 def read_stdin() -> bytes:
@@ -73,6 +76,15 @@ def say(*lines: str) -> None:
         print(line)
 
 
+def say_worlds(worlds: Worlds) -> None:
+    """Print one world a line, as ``n=1 r=0``."""
+    from lbm.knowledge.formula import quote
+
+    names = [quote(name) for name in worlds.atoms]
+    for row in worlds.array:
+        print(" ".join(f"{name}={value:d}" for name, value in zip(names, row.tolist(), strict=True)))
+
+
 def say_json(facts: dict[str, Any]) -> None:
     """Print one JSON object, a key a line; iterators are written as lists while they run."""
     write = sys.stdout.write
@@ -90,6 +102,13 @@ def say_json(facts: dict[str, Any]) -> None:
 
 def _dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def remark(*lines: str) -> None:
+    """Print lines about the answer on standard error, where they are in nobody's way."""
+    if sys.stderr is not None:
+        for line in lines:
+            print(f"lbm: {one_line(line)}", file=sys.stderr)
 
 
 def warn(message: str) -> None:

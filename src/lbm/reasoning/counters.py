@@ -1,0 +1,41 @@
+"""Counts by pyganak, where it is installed: for theories past every method of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from lbm.errors import LbmError, NoAnswer
+from lbm.knowledge.formula import Formula
+from lbm.knowledge.theory import Theory
+from lbm.knowledge.weighted import weighted_clauses
+from lbm.reasoning import aside
+from lbm.reasoning.status import left, spent
+
+
+def count_aside(
+    theory: Theory, given: Formula | None, project: Iterable[str] | None, deadline: float
+) -> int | None:
+    """Return the number of models, or of restrictions; None: no counter is there, or it cannot take this.
+
+    Definitions are full equivalences, so that each world of the theory is counted once.
+    """
+    if not aside.ganak_installed():
+        return None
+    if spent(deadline):
+        raise NoAnswer("no answer within the seconds allowed: allow more")
+    hard = [statement.formula for statement in theory if statement.weight is None]
+    if given is not None:
+        hard.append(given)
+    try:
+        clauses = weighted_clauses(Theory(hard, atoms=theory.atoms)).clauses
+    except LbmError:
+        return None
+    starts, literals = clauses.starts.tolist(), clauses.literals.tolist()
+    rows = [literals[begin:end] for begin, end in pairwise(starts)]
+    place = {name: number for number, name in enumerate(theory.atoms, start=1)}
+    kept = None if project is None else [place[name] for name in dict.fromkeys(project)]
+    number = aside.model_count(rows, len(clauses.atoms), kept, seconds=left(deadline))
+    if number is None:
+        raise NoAnswer("the models were not counted within the seconds allowed: allow more")
+    return number

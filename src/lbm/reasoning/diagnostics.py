@@ -1,0 +1,341 @@
+"""What many chains allow one to say: effective size, R-hat, intervals, and whether to believe them.
+
+Effective size and R-hat are those of Vehtari, Gelman, Simpson, Carpenter and Bürkner, *Rank-normalization,
+folding, and localization: an improved R-hat* (Bayesian Analysis, 2021), in the details that ArviZ settled on.
+A series of draws has shape (chains, draws); leading axes hold several series.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+CHAINS: Final = 4
+"""Chains below which an estimate is never called converged."""
+
+R_HAT: Final = 1.01
+"""The R-hat that every series must stay below."""
+
+ESS: Final = 400
+"""The effective size that every series must exceed."""
+
+KINDS: Final = ("bulk", "mean")
+"""What an effective size is about: ranks, which any series has, or the mean of the draws as they are."""
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A probability estimated from chains, with what is needed to judge it.
+
+    Attributes
+    ----------
+    probability
+        The share of valid states in which the query is true; nan where no state is valid.
+    low, high
+        Its 95 % interval, by Wilson with the effective size as number of trials.
+    effective_size
+        How many independent draws would give the same standard error; nan where that is unknown.
+    r_hat
+        The largest R-hat of the query's series and of the other series that vary; nan where it is unknown.
+    converged
+        Whether there are CHAINS chains or more, and every series has its R-hat below R_HAT and its effective
+        size above ESS.
+    chains, draws
+        The number of chains, and of states that each of them gave.
+    kept
+        The share of states that are valid, and so count.
+    """
+
+    probability: float
+    low: float
+    high: float
+    effective_size: float
+    r_hat: float
+    converged: bool
+    chains: int
+    draws: int
+    kept: float
+
+
+def estimate(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None) -> Estimate:
+    """Return the probability of a query among the valid states of chains, and how sure it is.
+
+        p = Σ true·valid / Σ valid,    z = valid·(true - p)/mean(valid),    SE(p)² = var(z)/ESS(z)
+
+    z is the series whose mean is the error of the ratio p to first order. The effective size is
+    p(1 - p)/SE², at most the number of valid states. Where all valid states agree, z says nothing: then the
+    least effective size among the other series, times the share of valid states, takes its place, and if
+    no other series varies the estimate has no effective size and is not converged.
+
+    Parameters
+    ----------
+    true, valid
+        Shape (chains, draws): whether the query holds in each state, and whether the state keeps every hard
+        formula and the evidence. Other states are discarded.
+    also
+        Shape (series, chains, draws): other quantities of the same states, such as the score or single atoms.
+        They count towards convergence; one that never varies is skipped.
+    """
+    truth, keeps, others = _checked(true, valid, also)
+    chains, draws = truth.shape
+    counted = int(keeps.sum())
+    if not counted:
+        return Estimate(math.nan, 0.0, 1.0, 0.0, math.nan, False, chains, draws, 0.0)
+    kept = counted / keeps.size
+    hits = int((truth & keeps).sum())
+    p = hits / counted
+
+    varying = [series for series in others if series.min() < series.max()]
+    sizes = [float(effective_size(series)) for series in varying]
+    r_hats = [float(r_hat(series)) for series in varying]
+    size = math.nan
+    if 0 < hits < counted:
+        z = keeps * (truth - p) / kept
+        r_hats.append(float(r_hat(z)))
+        size = p * (1 - p) * float(effective_size(z, kind="mean")) / float(z.var(ddof=1))
+    elif sizes:
+        size = float(np.min(sizes)) * kept  # np.min, since min would pass over nan
+    size = min(size, float(counted))  # which keeps nan
+    worst = float(np.max(r_hats)) if r_hats else math.nan
+    low, high = (0.0, 1.0) if math.isnan(size) else wilson(p * size, size)
+    converged = chains >= CHAINS and worst < R_HAT and all(each > ESS for each in (size, *sizes))
+    return Estimate(p, low, high, size, worst, converged, chains, draws, kept)
+
+
+def _checked(
+    true: ArrayLike, valid: ArrayLike, also: ArrayLike | None
+) -> tuple[Bools, Bools, NDArray[np.generic]]:
+    truth, keeps = np.asarray(true), np.asarray(valid)
+    for name, values in (("true", truth), ("valid", keeps)):
+        if values.dtype != np.bool_ or values.ndim != 2:
+            raise ValueError(
+                f"expected {name} as truth values of shape (chains, draws), "
+                f"got {values.dtype} of shape {values.shape}"
+            )
+    if truth.shape != keeps.shape:
+        raise ValueError(f"expected true and valid of one shape, got {truth.shape} and {keeps.shape}")
+    others = np.zeros((0, *truth.shape)) if also is None else np.asarray(also)
+    if others.ndim != 3 or others.shape[1:] != truth.shape:
+        raise ValueError(
+            f"expected the other series in shape (series, {truth.shape[0]}, {truth.shape[1]}), "
+            f"got {others.shape}: a single one needs a leading axis"
+        )
+    return truth, keeps, others
+
+
+# --- effective size and R-hat ----------------------------------------------------------------------
+
+
+def effective_size(draws: ArrayLike, *, kind: str = "bulk") -> float | Floats:
+    """Return how many independent draws would say as much; an array if there are leading axes.
+
+        ESS = n/τ,    τ = -1 + 2 Σ_{t ≤ T} ρ_t + ρ_{T+1},    τ ≥ 1/log10(n)
+
+    n is the number of draws of all chains and ρ_t their autocorrelation at lag t, from which differences
+    between chains take away. Chains are split into halves; an odd draw in the middle is left out. The sum
+    runs over Geyer's initial positive and monotone sequence of pairs ρ_2i + ρ_2i+1.
+
+    Draws that are all alike have effective size n, as in ArviZ. With fewer than 4 draws a chain, or a value
+    that is not finite, it is nan.
+
+    Parameters
+    ----------
+    draws
+        Shape (..., chains, draws), of truth values or numbers.
+    kind
+        ``bulk``: of the draws' ranks, turned into normal scores; ``mean``: of the draws themselves, which is
+        the one to use in sd/√ESS, the standard error of their mean.
+
+    Examples
+    --------
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000))
+    >>> round(effective_size(draws))
+    3926
+    >>> round(effective_size(np.repeat(draws, 10, axis=1)))
+    4014
+    """
+    if kind not in KINDS:
+        raise ValueError(f"expected a kind among {', '.join(KINDS)}, got {kind!r}")
+    series = _series(draws)
+    if series.shape[-1] < 4 or not series.shape[-2]:
+        return _answer(np.full(series.shape[:-2], np.nan))
+    halves = _split(np.where(_finite(series)[..., None, None], series, 0.0))
+    found = _sizes(_normal_scores(halves) if kind == "bulk" else halves)
+    return _answer(np.where(_finite(series), found, np.nan))
+
+
+def r_hat(draws: ArrayLike) -> float | Floats:
+    """Return how much wider all draws spread than those of one chain; an array if there are leading axes.
+
+        R² = (B/W + n - 1)/n
+
+    B and W are the variances between and within chains of n draws, split into halves. It is taken of the
+    draws' ranks, turned into normal scores, and once more of their distances from the median; the answer is
+    the larger of the two. Near 1 the chains agree. Chains that never move, but differ, give infinity or a
+    number beyond all others.
+
+    Draws that are all alike give nan, as in ArviZ: they cannot tell. So do fewer than 2 chains, fewer than 4
+    draws a chain, and values that are not finite.
+
+    Parameters
+    ----------
+    draws
+        Shape (..., chains, draws), of truth values or numbers.
+    """
+    series = _series(draws)
+    if series.shape[-1] < 4 or series.shape[-2] < 2:
+        return _answer(np.full(series.shape[:-2], np.nan))
+    halves = _split(np.where(_finite(series)[..., None, None], series, 0.0))
+    distances = np.abs(halves - np.median(halves, axis=(-2, -1), keepdims=True))
+    # Distances may all be alike where draws are not: fmax passes over the nan.
+    found = np.fmax(_spread(_normal_scores(halves)), _spread(_normal_scores(distances)))
+    return _answer(np.where(_finite(series), found, np.nan))
+
+
+def _series(draws: ArrayLike) -> Floats:
+    series = np.asarray(draws, dtype=np.float64)
+    if series.ndim < 2:
+        raise ValueError(
+            f"expected draws of shape (..., chains, draws), got {series.shape}: one chain is draws[None, :]"
+        )
+    return series
+
+
+def _finite(series: Floats) -> Bools:
+    return np.asarray(np.isfinite(series).all(axis=(-2, -1)))
+
+
+def _answer(found: Floats) -> float | Floats:
+    return float(found) if found.ndim == 0 else found
+
+
+def _split(series: Floats) -> Floats:
+    """Return every chain as two, its first and its last half."""
+    half = series.shape[-1] // 2
+    return np.concatenate([series[..., :half], series[..., -half:]], axis=-2)
+
+
+def _normal_scores(series: Floats) -> Floats:
+    """Return Φ⁻¹((rank - 3/8)/(n + 1/4)): ranks from 1 up over all chains, equal draws at their mean rank."""
+    from scipy.special import ndtri
+
+    flat = series.reshape(*series.shape[:-2], -1)
+    places = np.arange(flat.shape[-1])
+    order = np.argsort(flat, axis=-1)
+    ordered = np.take_along_axis(flat, order, axis=-1)
+    begins = np.ones(flat.shape, dtype=bool)
+    begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    ends = np.ones(flat.shape, dtype=bool)
+    ends[..., :-1] = begins[..., 1:]
+    first = np.maximum.accumulate(np.where(begins, places, 0), axis=-1)
+    last = np.minimum.accumulate(np.where(ends, places, len(places))[..., ::-1], axis=-1)[..., ::-1]
+    ranks = np.empty(flat.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=-1)
+    return np.asarray(ndtri((ranks - 3 / 8) / (len(places) + 1 / 4))).reshape(series.shape)
+
+
+def _spread(series: Floats) -> Floats:
+    """Return sqrt((B/W + n - 1)/n) of each series."""
+    n = series.shape[-1]
+    between = n * series.mean(axis=-1).var(axis=-1, ddof=1)
+    within = series.var(axis=-1, ddof=1).mean(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt((between / within + n - 1) / n))
+
+
+def _sizes(series: Floats) -> Floats:
+    """Return the effective size of each series, of two chains or more, as they are."""
+    chains, n = series.shape[-2:]
+    total = chains * n
+    constant = series.max(axis=(-2, -1)) - series.min(axis=(-2, -1)) < np.finfo(np.float64).resolution
+    lagged = _autocovariances(series)
+    within = lagged[..., :1] * n / (n - 1)
+    overall = within * (n - 1) / n + series.mean(axis=-1).var(axis=-1, ddof=1)[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = 1 - (within - lagged) / overall
+    correlations[..., 0] = 1.0
+
+    pairs = correlations[..., : n - n % 2].reshape(*series.shape[:-2], n // 2, 2).sum(axis=-1)
+    last = max(0, (n - 3) // 2)  # the pair at which the sum ends, however positive it still is
+    positive = pairs[..., :last] > 0
+    number = np.where(positive.all(axis=-1), last, np.argmin(positive, axis=-1) if last else 0)[..., None]
+    inside = np.arange(n // 2) < number
+    summed = np.where(inside, np.minimum.accumulate(pairs, axis=-1), 0.0).sum(axis=-1)
+    # The first member of the pair that ended the sum still counts once, if it or the pair is positive.
+    end = np.take_along_axis(correlations, 2 * number, axis=-1)
+    counts = (end > 0) | (np.take_along_axis(pairs, number, axis=-1) >= 0)
+    time = -1 + 2 * summed + np.where(counts, end, 0.0)[..., 0]
+    return np.asarray(np.where(constant, total, total / np.maximum(time, 1 / np.log10(total))))
+
+
+def _autocovariances(series: Floats) -> Floats:
+    """Return the autocovariance at every lag, averaged over chains: shape (..., draws)."""
+    from scipy.fft import next_fast_len
+
+    n = series.shape[-1]
+    length = next_fast_len(2 * n, real=True)
+    waves = np.fft.rfft(series - series.mean(axis=-1, keepdims=True), n=length, axis=-1)
+    power = (waves * waves.conj()).real
+    return np.asarray(np.fft.irfft(power, n=length, axis=-1)[..., :n].mean(axis=-2) / n)
+
+
+# --- intervals -------------------------------------------------------------------------------------
+
+
+def wilson(successes: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's interval for a probability: every p within z standard errors, its own, of the share.
+
+        |successes/trials - p| ≤ z·sqrt(p(1 - p)/trials)
+
+    Neither number need be whole: an effective size may be given. No trials leave (0, 1).
+
+    >>> low, high = wilson(5, 10)
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.2366 0.7634
+    """
+    from scipy.special import ndtri
+
+    _check_trials(successes, trials, level)
+    if trials == 0:
+        return 0.0, 1.0
+    square = float(ndtri((1 + level) / 2)) ** 2
+    share = successes / trials
+    centre = successes + square / 2
+    # Half the width, times the same denominator as the centre.
+    half = math.sqrt(square * (successes * (1 - share) + square / 4))
+    low = 0.0 if successes == 0 else max(0.0, (centre - half) / (trials + square))
+    high = 1.0 if successes == trials else min(1.0, (centre + half) / (trials + square))
+    return low, high
+
+
+def jeffreys(successes: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:
+    """Return Jeffreys' interval for a probability: quantiles of Beta(successes + ½, failures + ½).
+
+    Without successes it begins at exactly 0, without failures it ends at exactly 1. Neither number need be
+    whole: an effective size may be given. No trials leave (0, 1).
+
+    >>> low, high = jeffreys(5, 10)
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.2235 0.7765
+    """
+    from scipy.special import betaincinv
+
+    _check_trials(successes, trials, level)
+    a, b = successes + 0.5, trials - successes + 0.5
+    low = 0.0 if successes == 0 else float(betaincinv(a, b, (1 - level) / 2))
+    high = 1.0 if successes == trials else float(betaincinv(a, b, (1 + level) / 2))
+    return low, high
+
+
+def _check_trials(successes: float, trials: float, level: float) -> None:
+    if not (0 <= successes <= trials < math.inf):
+        raise ValueError(f"expected 0 <= successes <= trials, both finite, got {successes} of {trials}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level}")

@@ -1,0 +1,191 @@
+"""The two distributions that a probability may be about, with one set of questions for both.
+
+- *logical*: P(x) ∝ exp(score(x)/τ) over the models of a theory;
+- *machine*: P(x) ∝ exp(-F(x)) over all worlds, for one machine as built, at confidence c and temperature τ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from lbm.errors import WrongDistribution
+from lbm.knowledge.formula import Formula
+from lbm.knowledge.theory import Theory
+from lbm.reasoning import exact
+from lbm.reasoning.components.answers import Bools
+from lbm.reasoning.components.apart import Split
+from lbm.reasoning.components.whole import Known
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from lbm.machine.rbm import Machine
+    from lbm.reasoning.sampled import Problem
+
+Given = Formula | None
+
+
+class Distribution(Protocol):
+    """What may be asked of a distribution; all but ``problem`` is answered exactly, or too much."""
+
+    name: ClassVar[str]
+
+    @property
+    def temperature(self) -> float:
+        """τ."""
+        ...
+
+    @property
+    def said_confidence(self) -> float | None:
+        """The confidence c, where it means something."""
+        ...
+
+    def probability(self, query: Formula, given: Given) -> float:
+        """Return P(query | evidence)."""
+        ...
+
+    def marginals(self, given: Given) -> dict[str, float]:
+        """Return P(atom | evidence) of every atom."""
+        ...
+
+    def log_partition(self, given: Given) -> float:
+        """Return the logarithm of the sum of the weights of all worlds that keep the evidence."""
+        ...
+
+    def log_probability(self, world: Mapping[str, Any], given: Given) -> float:
+        """Return log P(world | evidence)."""
+        ...
+
+    def draw(self, n: int, rng: np.random.Generator, given: Given) -> Bools:
+        """Return independent draws, shape (n, atoms)."""
+        ...
+
+    def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
+        """Return what chains run on; with a query, of as much as it depends on."""
+        ...
+
+    def settled(self, given: Given) -> dict[str, bool]:
+        """Return the atoms that chains leave out, since the evidence settles them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """P(x) ∝ exp(score(x)/τ) over the models of a theory."""
+
+    theory: Theory
+    known: Known
+    temperature: float = 1.0
+
+    name: ClassVar = "logical"
+
+    @property
+    def said_confidence(self) -> None:
+        """There is none: models are counted, not wells."""
+        return
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"temperature": self.temperature, "known": self.known}
+
+    def probability(self, query: Formula, given: Given) -> float:
+        """Return P(query | evidence)."""
+        return exact.probability(self.theory, query, given=given, **self._options)
+
+    def marginals(self, given: Given) -> dict[str, float]:
+        """Return P(atom | evidence) of every atom."""
+        return exact.marginals(self.theory, given=given, **self._options)
+
+    def log_partition(self, given: Given) -> float:
+        """Return log Σ exp(score(x)/τ) over the models that keep the evidence."""
+        return exact.log_partition(self.theory, given=given, **self._options)
+
+    def log_probability(self, world: Mapping[str, Any], given: Given) -> float:
+        """Return log P(world | evidence)."""
+        return exact.log_probability(self.theory, world, given=given, **self._options)
+
+    def draw(self, n: int, rng: np.random.Generator, given: Given) -> Bools:
+        """Return independent draws, shape (n, atoms)."""
+        return exact.draw(self.theory, n, rng, given=given, **self._options)
+
+    def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
+        """Return what chains run on: the score, and penalties for hard formulae."""
+        from lbm.reasoning import sampled
+
+        if method == "gibbs":
+            raise WrongDistribution(
+                "block Gibbs samples a machine's own distribution, not the logical one: "
+                "ask for distribution='machine' (--distribution machine), or for method='collapsed'"
+            )
+        return sampled.logical(self._split(given), query, self.temperature, rng)
+
+    def settled(self, given: Given) -> dict[str, bool]:
+        """Return the atoms that hard formulae and evidence fix by propagation."""
+        return self._split(given).fixed
+
+    def _split(self, given: Given) -> Split:
+        return exact.possible(self.theory, given, self.known)
+
+
+@dataclass(frozen=True, slots=True)
+class OfMachine:
+    """P(x) ∝ exp(-F(x)) of one machine as built."""
+
+    machine: Machine
+    confidence: float = 5.0
+    temperature: float = 1.0
+
+    name: ClassVar = "machine"
+
+    @property
+    def said_confidence(self) -> float:
+        """The confidence c."""
+        return self.confidence
+
+    @property
+    def _options(self) -> dict[str, float]:
+        return {"confidence": self.confidence, "temperature": self.temperature}
+
+    def probability(self, query: Formula, given: Given) -> float:
+        """Return P(query | evidence)."""
+        from lbm.reasoning import wells
+
+        return wells.probability(self.machine, query, given=given, **self._options)
+
+    def marginals(self, given: Given) -> dict[str, float]:
+        """Return P(atom | evidence) of every atom that is not definitional."""
+        from lbm.reasoning import wells
+
+        return wells.marginals(self.machine, given=given, **self._options)
+
+    def log_partition(self, given: Given) -> float:
+        """Return log Σ exp(-F(x)) over the worlds that keep the evidence."""
+        from lbm.reasoning import wells
+
+        return wells.log_partition(self.machine, given=given, **self._options)
+
+    def log_probability(self, world: Mapping[str, Any], given: Given) -> float:
+        """Return log P(world | evidence)."""
+        from lbm.reasoning import wells
+
+        return wells.log_probability(self.machine, world, given=given, **self._options)
+
+    def draw(self, n: int, rng: np.random.Generator, given: Given) -> Bools:
+        """Return independent draws, shape (n, atoms)."""
+        from lbm.reasoning import wells
+
+        return wells.draw(self.machine, n, rng, given=given, **self._options)
+
+    def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
+        """Return what chains run on: free energies, or all units if block Gibbs is asked for."""
+        from lbm.reasoning import sampled
+
+        if method == "gibbs":
+            return sampled.block_gibbs(self.machine, query, given, **self._options)
+        return sampled.machine_distribution(self.machine, query, given, **self._options, rng=rng)
+
+    def settled(self, given: Given) -> dict[str, bool]:  # noqa: ARG002 - the same door for both
+        """Return nothing: chains run on all atoms."""
+        return {}

@@ -1,0 +1,413 @@
+"""Reasoner: a theory made ready once, and asked often."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from lbm.errors import NoAnswer
+from lbm.knowledge.formula import Formula, atom, conjunction
+from lbm.knowledge.parser import parse
+from lbm.knowledge.theory import Theory
+from lbm.reasoning import exact
+from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
+from lbm.reasoning.components.answers import Bools, Models, NoWorlds, TooManyWorlds, check_room
+from lbm.reasoning.components.apart import assign, check_formula
+from lbm.reasoning.components.whole import Known
+from lbm.reasoning.distributions import Distribution, Logical, OfMachine
+from lbm.reasoning.proof import deadline_in
+from lbm.reasoning.status import Settled, settle
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from lbm.machine.rbm import Machine
+    from lbm.reasoning.optimum import Best
+
+Evidence = Formula | str | Mapping[str, Any] | None
+"""Any formula, its text, or truth values by name."""
+
+METHODS: Final = ("auto", "exact", "collapsed", "gibbs")
+"""How a probability is found or a world drawn; auto: exactly, and where that is too much by chains."""
+
+MODES: Final = ("entailed", "preferred")
+"""What may follow: a formula true in every model, or in every best one."""
+
+SECONDS: Final = 60.0
+"""Time for an answer, where none is given."""
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """How an answer is looked for, and for how long."""
+
+    method: str
+    sweeps: int | None
+    deadline: float
+    rng: np.random.Generator
+
+    def either(self, exactly: Callable[[], _T], by_chains: Callable[[str], _T]) -> _T:
+        """Return an exact answer or, if that is too much or not wanted, one by chains, told the reason."""
+        if self.method in ("auto", "exact"):
+            try:
+                return exactly()
+            except TooManyWorlds as error:
+                if self.method == "exact":
+                    raise
+                return by_chains(str(error))
+        return by_chains("")
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The limits of a run of chains."""
+        return {"sweeps": self.sweeps, "deadline": self.deadline}
+
+
+class Reasoner:
+    r"""A theory made ready once, and asked often.
+
+    What a question needed is kept for the next one: evidence works only on the components it mentions,
+    and components met before are not worked out again. Threads may share a reasoner.
+
+    Parameters
+    ----------
+    theory
+        A theory, or a machine: questions about the machine distribution are then about this machine,
+        not about the one that :func:`lbm.translate` makes of the theory.
+
+    Examples
+    --------
+    >>> from lbm import Theory
+    >>> reasoner = Reasoner(Theory.parse("1000: n -> r\n1000: n -> q\n10: r -> ~p\n10: q -> p"))
+    >>> reasoner.ask("p", given="n").probability
+    0.5
+    >>> reasoner.ask("r", given="n & p").status
+    'preferred'
+    """
+
+    def __init__(self, theory: Theory | Machine) -> None:
+        self.asked = theory
+        self._machine: Machine | None = None
+        if not isinstance(theory, Theory):
+            from lbm.machine.rbm import Machine
+
+            if not isinstance(theory, Machine):
+                raise TypeError(f"expected a theory or a machine, got {theory!r}: Theory.parse reads text")
+            self._machine = theory
+            theory = Theory(atoms=theory.declared) if theory.theory is None else theory.theory
+        self.theory = theory
+        self._known = Known()
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"<Reasoner: {self.theory!r}>"
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that questions about the machine distribution are about."""
+        with self._lock:
+            if self._machine is None:
+                from lbm.machine.translate import translate
+
+                self._machine = translate(self.theory)
+            return self._machine
+
+    # -- models --
+
+    def count(
+        self,
+        *,
+        given: Evidence = None,
+        project: Iterable[str] | None = None,
+        seconds: float | None = SECONDS,
+    ) -> int:
+        """Return the number of models: see :func:`lbm.count`."""
+        evidence, deadline = self._evidence(given), deadline_in(seconds)
+        kept = self._projected(project)
+        try:
+            return exact.count(self.theory, given=evidence, project=kept, known=self._known)
+        except TooManyWorlds:
+            from lbm.reasoning.counters import count_aside
+
+            number = count_aside(self.theory, evidence, kept, deadline)
+            if number is None:
+                raise
+            return number
+
+    def models(
+        self, *, given: Evidence = None, project: Iterable[str] | None = None, limit: int | None = None
+    ) -> Models:
+        """Return the models: see :func:`lbm.models`."""
+        evidence, kept = self._evidence(given), self._projected(project)
+        return exact.models(self.theory, given=evidence, project=kept, limit=limit, known=self._known)
+
+    def best(
+        self,
+        *,
+        given: Evidence = None,
+        top: int = 1,
+        every: bool = False,
+        seconds: float | None = 10.0,
+        seed: int | np.random.Generator | None = None,
+        on_better: Callable[[Best], None] | None = None,
+    ) -> Best:
+        """Return the best world: see :func:`lbm.best`."""
+        from lbm.reasoning.optimum import best
+
+        evidence = self._evidence(given)
+        return best(
+            self.theory,
+            given=evidence,
+            top=top,
+            every=every,
+            seconds=seconds,
+            seed=seed,
+            on_better=on_better,
+        )
+
+    def entails(
+        self,
+        query: Evidence,
+        *,
+        given: Evidence = None,
+        mode: str = "entailed",
+        seconds: float | None = SECONDS,
+    ) -> bool:
+        """Return whether a formula follows: see :func:`lbm.entails`."""
+        status = self.settle(query, given=given, mode=mode, seconds=seconds).status
+        return status == "entailed" or status == mode
+
+    def settle(
+        self,
+        query: Evidence,
+        *,
+        given: Evidence = None,
+        mode: str = "preferred",
+        why: bool = False,
+        seconds: float | None = SECONDS,
+    ) -> Settled:
+        """Return what is proven of a formula, with its reasons or a world that speaks against it."""
+        check_choice("mode", mode, MODES)
+        asked, evidence = self._formula(query, "query"), self._evidence(given)
+        preferred = mode == "preferred"
+        found = settle(
+            self.theory, asked, given=evidence, preferred=preferred, why=why, deadline=deadline_in(seconds)
+        )
+        if found.status is None:
+            raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
+        return found
+
+    # -- probabilities --
+
+    def ask(
+        self,
+        query: Evidence,
+        *,
+        given: Evidence = None,
+        why: bool = False,
+        distribution: str = "logical",
+        temperature: float = 1.0,
+        confidence: float = 5.0,
+        method: str = "auto",
+        sweeps: int | None = None,
+        seconds: float | None = SECONDS,
+        seed: int | np.random.Generator | None = None,
+    ) -> Answer:
+        """Return how likely a formula is, and whether it is settled: see :func:`lbm.ask`."""
+        asked, evidence = self._formula(query, "query"), self._evidence(given)
+        about = self._about(distribution, temperature, confidence)
+        effort = _effort(method, sweeps, seconds, seed)
+        try:
+            settled = settle(self.theory, asked, given=evidence, why=why, deadline=effort.deadline)
+        except NoWorlds:
+            if about.name == "logical":
+                raise
+            settled = Settled(None)  # in a machine, worlds that break hard formulae have their share too
+
+        def say(probability: float, low: float, high: float, how: str, **more: Any) -> Answer:
+            reasons = tuple(self.theory.statements[number] for number in settled.why) if why else None
+            return Answer(
+                asked,
+                evidence,
+                probability,
+                (low, high),
+                settled.status,
+                how,
+                about.name,
+                about.temperature,
+                about.said_confidence,
+                reasons,
+                settled.minimal,
+                **more,
+            )
+
+        def exactly() -> Answer:
+            found = about.probability(asked, evidence)
+            return say(found, found, found, "exact")
+
+        def by_chains(note: str) -> Answer:
+            from lbm.reasoning import sampled
+
+            problem = about.problem(asked, evidence, effort.method, effort.rng)
+            known = about.settled(evidence)
+            found, done = sampled.ask(problem, assign(asked, known), effort.rng, **effort.limits)
+            return say(
+                found.probability, found.low, found.high, "sampled", estimate=found, sweeps=done, note=note
+            )
+
+        if about.name == "logical" and settled.status in ("entailed", "refuted"):
+            found = float(settled.status == "entailed")
+            return say(found, found, found, "exact")
+        return effort.either(exactly, by_chains)
+
+    def marginals(
+        self,
+        *,
+        given: Evidence = None,
+        distribution: str = "logical",
+        temperature: float = 1.0,
+        confidence: float = 5.0,
+        method: str = "auto",
+        sweeps: int | None = None,
+        seconds: float | None = SECONDS,
+        seed: int | np.random.Generator | None = None,
+    ) -> Marginals:
+        """Return the probability of every atom, all in one pass: see :func:`lbm.marginals`."""
+        evidence = self._evidence(given)
+        about = self._about(distribution, temperature, confidence)
+        effort = _effort(method, sweeps, seconds, seed)
+        said = about.name, about.temperature, about.said_confidence
+
+        def by_chains(note: str) -> Marginals:
+            from lbm.reasoning import sampled
+
+            problem = about.problem(None, evidence, effort.method, effort.rng)
+            estimates, done = sampled.marginals(problem, effort.rng, **effort.limits)
+            chances = {name: float(value) for name, value in about.settled(evidence).items()}
+            chances.update((name, found.probability) for name, found in estimates.items())
+            ordered = {name: chances[name] for name in self.theory.atoms}
+            return Marginals(ordered, "sampled", *said, estimates, done, note)
+
+        return effort.either(lambda: Marginals(about.marginals(evidence), "exact", *said), by_chains)
+
+    def log_partition(
+        self,
+        *,
+        given: Evidence = None,
+        distribution: str = "logical",
+        temperature: float = 1.0,
+        confidence: float = 5.0,
+    ) -> float:
+        """Return log Z, exactly: see :func:`lbm.log_partition`."""
+        evidence = self._evidence(given)
+        return self._about(distribution, temperature, confidence).log_partition(evidence)
+
+    def log_probability(
+        self,
+        world: Mapping[str, Any],
+        *,
+        given: Evidence = None,
+        distribution: str = "logical",
+        temperature: float = 1.0,
+        confidence: float = 5.0,
+    ) -> float:
+        """Return log P(world | evidence), exactly: see :func:`lbm.log_probability`."""
+        evidence = self._evidence(given)
+        return self._about(distribution, temperature, confidence).log_probability(world, evidence)
+
+    def sample(
+        self,
+        n: int,
+        *,
+        given: Evidence = None,
+        distribution: str = "logical",
+        temperature: float = 1.0,
+        confidence: float = 5.0,
+        method: str = "auto",
+        sweeps: int | None = None,
+        seconds: float | None = SECONDS,
+        seed: int | np.random.Generator | None = None,
+    ) -> Draws:
+        """Return worlds drawn at random: see :func:`lbm.sample`."""
+        if n < 1:
+            raise ValueError(f"n is a number of draws from 1 up, got {n}")
+        evidence = self._evidence(given)
+        about = self._about(distribution, temperature, confidence)
+        effort = _effort(method, sweeps, seconds, seed)
+        names = self.theory.atoms
+        check_room(n, len(names))
+
+        def say(array: Bools, how: str, **more: Any) -> Draws:
+            array.setflags(write=False)
+            return Draws(names, array, how, about.name, about.temperature, about.said_confidence, **more)
+
+        def by_chains(note: str) -> Draws:
+            import numpy as np
+
+            from lbm.reasoning import sampled
+
+            how = "gibbs" if effort.method == "gibbs" else "collapsed"
+            problem = about.problem(None, evidence, how, effort.rng)
+            states, found, done = sampled.draw(problem, n, effort.rng, **effort.limits)
+            columns = dict(zip(problem.atoms, states.T, strict=True))
+            known = about.settled(evidence)
+            array = np.zeros((n, len(names)), bool)
+            for i, name in enumerate(names):
+                array[:, i] = columns[name] if name in columns else known[name]
+            return say(array, how, estimate=found, sweeps=done, note=note)
+
+        return effort.either(lambda: say(about.draw(n, effort.rng, evidence), "exact"), by_chains)
+
+    # -- at the door --
+
+    def _about(self, distribution: str, temperature: float, confidence: float) -> Distribution:
+        check_choice("distribution", distribution, DISTRIBUTIONS)
+        for name, value in (("temperature", temperature), ("confidence", confidence)):
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} is a positive, finite number, got {value}")
+        if distribution == "machine":
+            return OfMachine(self.machine, confidence, temperature)
+        return Logical(self.theory, self._known, temperature)
+
+    def _projected(self, project: Iterable[str] | None) -> Iterable[str] | None:
+        """Return the atoms that models are projected to: those asked for, else those the theory shows."""
+        if project is None:
+            return self.theory.shown
+        return project if isinstance(project, str) else tuple(project)
+
+    def _evidence(self, given: Evidence) -> Formula | None:
+        return None if given is None else self._formula(given, "evidence")
+
+    def _formula(self, said: Evidence, role: str) -> Formula:
+        """Return evidence or a query as a formula over atoms of the theory."""
+        if isinstance(said, str):
+            said = parse(said, source="given" if role == "evidence" else role)
+        elif isinstance(said, Mapping):
+            literals = [atom(name) if value else ~atom(name) for name, value in said.items()]
+            said = conjunction(literals)
+        check_formula(self.theory, said, role)  # type: ignore[arg-type]  # which tells what it is not
+        assert isinstance(said, Formula)
+        return said
+
+
+def _effort(
+    method: str, sweeps: int | None, seconds: float | None, seed: int | np.random.Generator | None
+) -> _Effort:
+    import numpy as np
+
+    check_choice("method", method, METHODS)
+    if sweeps is not None and sweeps < 1:
+        raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
+    return _Effort(method, sweeps, deadline_in(seconds), np.random.default_rng(seed))
+
+
+def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:
+    """Raise unless ``chosen`` is one of the choices."""
+    if chosen not in choices:
+        raise ValueError(f"expected a {what} among {', '.join(choices)}, got {chosen!r}")

@@ -1,0 +1,110 @@
+"""What is proven of a formula: entailed, refuted, preferred, or undecided; and which formulae settle it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from lbm.knowledge.formula import Formula
+from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.reasoning.components.answers import NoWorlds
+from lbm.reasoning.proof import entailed, satisfiable
+
+STATUSES: Final = ("entailed", "refuted", "preferred", "undecided")
+"""True in every model that keeps the evidence; in none; in every best one; neither of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The status of a formula, and its proof.
+
+    Attributes
+    ----------
+    status
+        One of STATUSES; None: not settled in time.
+    why
+        Numbers of statements that settle it, together with the evidence.
+    minimal
+        Whether each of them is proven necessary.
+    world
+        Of a formula that is not entailed: a model that keeps the evidence and in which it is false.
+    """
+
+    status: str | None
+    why: tuple[int, ...] = ()
+    minimal: bool = False
+    world: dict[str, bool] | None = None
+
+
+def settle(
+    theory: Theory,
+    query: Formula,
+    *,
+    given: Formula | None = None,
+    preferred: bool = True,
+    why: bool = False,
+    deadline: float = math.inf,
+) -> Settled:
+    """Return the status of a formula among the models that keep the evidence; raise NoWorlds if none does.
+
+    Without ``preferred``, what is neither entailed nor refuted is undecided. The reasons, if asked for:
+    hard statements that entail or refute it; or, of a preferred formula, statements of which every
+    world without it loses more than the best world loses of all.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> settle(Theory(["a -> b", (2, "a")]), parse("b"), why=True)
+    Settled(status='preferred', why=(0, 1), minimal=True, world={'a': False, 'b': False})
+    """
+    if spent(deadline):
+        return Settled(None)
+    yes = entailed(theory, query, given=given, why=why, seconds=left(deadline))
+    if yes.holds is None or spent(deadline):
+        return Settled(None)
+    no = entailed(theory, ~query, given=given, why=why and not yes.holds, seconds=left(deadline))
+    if yes.holds and no.holds:
+        raise nothing(theory, given)
+    if yes.holds and no.holds is not None:
+        return Settled("entailed", yes.why, yes.minimal)
+    if no.holds:
+        return Settled("refuted", no.why, no.minimal, yes.world)
+    if no.holds is None or spent(deadline):
+        return Settled(None, world=yes.world)
+    if not preferred or not has_soft(theory):
+        return Settled("undecided", world=yes.world)
+    from lbm.reasoning.optimum import preferred as is_preferred
+    from lbm.reasoning.optimum import why_preferred
+
+    best = is_preferred(theory, query, given=given, seconds=left(deadline))
+    if best is None:
+        return Settled(None, world=yes.world)
+    if not best:
+        return Settled("undecided", world=yes.world)
+    if not why or spent(deadline):
+        return Settled("preferred", world=yes.world)
+    numbers, minimal = why_preferred(theory, query, given=given, seconds=left(deadline))
+    return Settled("preferred", numbers, minimal, yes.world)
+
+
+def nothing(theory: Theory, given: Formula | None) -> NoWorlds:
+    """Return the error for a theory and evidence that leave no world, naming which of them it is."""
+    return NoWorlds(given if given is not None and satisfiable(theory) else None)
+
+
+def has_soft(theory: Theory) -> bool:
+    """Return whether some formula has a weight."""
+    packed = theory.statements
+    if isinstance(packed, PackedStatements):
+        return packed.weights is not None and bool(packed.weights.any())
+    return any(statement.weight is not None for statement in packed)
+
+
+def left(deadline: float) -> float | None:
+    """Return the seconds up to a deadline, a few at least; None: there is no deadline."""
+    return None if deadline == math.inf else max(1e-3, deadline - time.monotonic())
+
+
+def spent(deadline: float) -> bool:
+    """Return whether a deadline has passed."""
+    return time.monotonic() > deadline

@@ -1,0 +1,137 @@
+"""``lbm log-partition`` and ``lbm log-probability``: the numbers behind every probability."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lbm.errors import ParseError
+from lbm.views.commands import facts, options, streams
+
+World = Annotated[
+    str,
+    typer.Argument(metavar="WORLD", help="Every atom's value, as 'n=1 r=0', the way lbm models prints it."),
+]
+
+
+def log_partition_of(
+    file: options.File,
+    given: options.Given = None,
+    distribution: options.About = options.Distribution.logical,
+    temperature: options.Temperature = 1.0,
+    confidence: options.Confidence = 5.0,
+    lenient: options.Lenient = False,
+    as_json: options.Json = False,
+    seed: options.Seed = None,
+) -> int:
+    """Print log Z, exactly: Z sums exp(score/τ) over the models, or exp(-F) over the worlds of the machine.
+
+    Exit status 0: there it is; 1: no world keeps the evidence and the hard formulae; 3: it takes too long.
+
+    With --json: log_partition, distribution, temperature, confidence.
+    """
+    del seed  # a sum is not random
+    theory = streams.read_theory(file, lenient=lenient)
+    from lbm.reasoning.query import log_partition
+
+    with streams.working("summing over worlds"):
+        found = log_partition(
+            theory,
+            given=given,
+            distribution=distribution.value,
+            temperature=temperature,
+            confidence=confidence,
+        )
+    _say("log_partition", found, distribution, temperature, confidence, as_json)
+    return 0
+
+
+def log_probability_of(
+    file: options.File,
+    world: World,
+    given: options.Given = None,
+    distribution: options.About = options.Distribution.logical,
+    temperature: options.Temperature = 1.0,
+    confidence: options.Confidence = 5.0,
+    lenient: options.Lenient = False,
+    as_json: options.Json = False,
+    seed: options.Seed = None,
+) -> int:
+    """Print the logarithm of a world's probability, exactly; -inf for a world that cannot be.
+
+    Exit status as for log-partition. With --json: log_probability (null for minus infinity), distribution,
+    temperature, confidence.
+    """
+    del seed  # a sum is not random
+    theory = streams.read_theory(file, lenient=lenient)
+    from lbm.reasoning.query import log_probability
+
+    values = read_world(world)
+    with streams.working("summing over worlds"):
+        found = log_probability(
+            theory,
+            values,
+            given=given,
+            distribution=distribution.value,
+            temperature=temperature,
+            confidence=confidence,
+        )
+    _say("log_probability", found, distribution, temperature, confidence, as_json)
+    return 0
+
+
+def read_world(text: str) -> dict[str, bool]:
+    """Return a world written as ``n=1 'a b'=0``.
+
+    >>> read_world("n=1 less(a1, b1)=0")
+    {'n': True, 'less(a1, b1)': False}
+    """
+    from lbm.knowledge.parser import parse
+
+    values: dict[str, bool] = {}
+    rest = text.strip()
+    while rest:
+        # A name may hold blanks and equals signs in quotes: a value is what ends at the first '=0' or '=1'
+        # before which stands an atom.
+        for at in range(len(rest)):
+            if (
+                rest[at] == "="
+                and rest[at + 1 : at + 2] in ("0", "1")
+                and rest[at + 2 : at + 3].strip(", ") == ""
+            ):
+                try:
+                    formula = parse(rest[:at], source="world")
+                except ParseError:
+                    continue
+                if formula.kind == "atom":
+                    values[formula.label] = rest[at + 1] == "1"
+                    rest = rest[at + 2 :].lstrip(", ")
+                    break
+        else:
+            raise ParseError(
+                f"expected an atom and its value, as in n=1, found {rest[:40]!r}", source="world"
+            )
+    return values
+
+
+def _say(
+    name: str,
+    found: float,
+    distribution: options.Distribution,
+    temperature: float,
+    confidence: float,
+    as_json: bool,
+) -> None:
+    if not as_json:
+        streams.say(repr(found))
+        return
+    said = confidence if distribution is options.Distribution.machine else None
+    streams.say_json(
+        {
+            name: facts.finite(found),
+            "distribution": distribution.value,
+            "temperature": temperature,
+            "confidence": said,
+        }
+    )

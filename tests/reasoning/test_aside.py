@@ -1,0 +1,287 @@
+"""Solvers in a process of their own answer as brute force does, and end when they are told to."""
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from lbm.reasoning import aside
+from lbm.reasoning.aside import Event, ganak_installed, maxsat, model_count, solve
+
+needs_ganak = pytest.mark.skipif(not ganak_installed(), reason="pyganak is not installed")
+posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+
+
+# --- the oracle ------------------------------------------------------------------------------------
+
+
+def every_world(clauses, weights, variables):
+    """Return what each world that keeps the hard clauses loses, by trying all."""
+    found = {}
+    for values in product([False, True], repeat=variables):
+        false = [
+            weight
+            for clause, weight in zip(clauses, weights, strict=True)
+            if not any(values[abs(literal) - 1] == (literal > 0) for literal in clause)
+        ]
+        if all(false):
+            found["".join("01"[value] for value in values)] = sum(false)
+    return found
+
+
+def random_problem(rng):
+    """Return weighted clauses with repeated and opposite literals, empty clauses and weights of any size."""
+    variables = rng.randint(1, 5)
+    clauses = [
+        [rng.choice([1, -1]) * rng.randint(1, variables) for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 3]))]
+        for _ in range(rng.randint(0, 10))
+    ]
+    sizes = [1, 1, 2, 3, 5, 10, 100, 10**30]
+    weights = [rng.choice(sizes) if not clause or rng.random() < 0.7 else 0 for clause in clauses]
+    return clauses, weights, variables
+
+
+def hard_problem(variables=100, clauses=700, seed=0):
+    rng = random.Random(seed)
+    rows = [[rng.choice([1, -1]) * v for v in rng.sample(range(1, variables + 1), 3)] for _ in range(clauses)]
+    return rows, [rng.randint(1, 50) for _ in rows], variables
+
+
+def events_of(answers, seconds=30):
+    """Return all events; the last one ends them."""
+    found = []
+    while True:
+        event = answers.next(time.monotonic() + seconds)
+        assert event is not None, f"silence after {found}"
+        found.append(event)
+        if event.kind in ("end", "failed"):
+            return found
+
+
+def said(problem, top, every):
+    """Return what the other side says about a problem, without a process."""
+    clauses, weights, variables = problem
+    events = []
+    solve(
+        clauses,
+        weights,
+        variables,
+        variables,
+        {"top": top, "every": every},
+        lambda kind, **parts: events.append(Event(kind, **parts)),
+    )
+    return events
+
+
+# --- what they answer --------------------------------------------------------------------------------
+
+
+def check_events(events, problem, top, every):
+    worlds = every_world(*problem)
+    least = min(worlds.values(), default=0)
+    assert [event.kind for event in events].count("end") == 1
+    assert events[-1].kind == "end"
+    for event in events:
+        if event.kind == "bound":
+            assert event.lost <= least
+        elif event.kind == "world":
+            assert event.world in worlds
+    given = [(event.lost, event.world) for event in events if event.kind == "next"]
+    assert all(worlds[world] == lost for lost, world in given)
+    assert len(set(given)) == len(given)
+    expected = sorted(worlds.values())
+    expected = [lost for lost in expected if lost == least] if every else expected[:top]
+    assert [lost for lost, _ in given] == expected
+    if events[-1].all:
+        assert len(given) == len(worlds) or (every and len(given) == len(expected))
+
+
+@pytest.mark.parametrize(("top", "every"), [(1, False), (1, True), (3, False), (100, False)])
+def test_worlds_come_in_order_of_what_they_lose(top, every):
+    rng = random.Random(top + every)
+    for _ in range(300):
+        problem = random_problem(rng)
+        check_events(said(problem, top, every), problem, top, every)
+
+
+def test_a_process_says_what_the_solver_says():
+    rng = random.Random(5)
+    for top, every in [(1, False), (1, True), (4, False)] * 2:
+        problem = random_problem(rng)
+        with maxsat(*problem, top=top, every=every) as answers:
+            events = events_of(answers)
+        check_events(events, problem, top, every)
+        assert events == said(problem, top, every)
+
+
+def test_worlds_differ_in_the_atoms_that_were_named():
+    clauses = [[-3, 1], [3, -1], [2]]
+    with maxsat(clauses, [0, 0, 7], 3, atoms=2, top=10) as answers:
+        found = [(event.lost, event.world) for event in events_of(answers) if event.kind == "next"]
+    assert sorted(found) == [(0, "01"), (0, "11"), (7, "00"), (7, "10")]
+
+
+def test_the_last_event_comes_again():
+    with maxsat([[1]], [0], 1) as answers:
+        last = events_of(answers)[-1]
+        assert answers.next(time.monotonic() + 5) == last == answers.next(0.0)
+
+
+@needs_ganak
+def test_models_are_counted_as_by_trying_all_worlds():
+    rng = random.Random(7)
+    for _ in range(8):
+        clauses, _, variables = random_problem(rng)
+        worlds = every_world(clauses, [0] * len(clauses), variables)
+        project = rng.sample(range(1, variables + 1), rng.randint(0, variables))
+        assert model_count(clauses, variables, seconds=30) == len(worlds)
+        restricted = {tuple(world[i - 1] for i in project) for world in worlds}
+        assert model_count(clauses, variables, project, seconds=30) == len(restricted)
+
+
+@needs_ganak
+def test_counts_are_whole_numbers_of_any_size():
+    assert model_count([[1, 2]], 300, seconds=30) == 3 * 2**298
+
+
+@needs_ganak
+def test_a_count_that_takes_too_long_is_none():
+    clauses, _, variables = hard_problem(150, 300)
+    started = time.monotonic()
+    assert model_count(clauses, variables, seconds=0.5) is None
+    assert time.monotonic() - started < 3
+
+
+def test_without_ganak_there_is_no_count(monkeypatch):
+    monkeypatch.setattr(aside, "find_spec", lambda name: None)
+    assert not ganak_installed()
+
+
+# --- how they end ------------------------------------------------------------------------------------
+
+
+def is_gone(pid):
+    """Return whether a process neither runs nor waits to be collected."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def has_ended(pid):
+    """Return whether a process that is not ours runs no more; its new parent may never collect it."""
+    if is_gone(pid):
+        return True
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+
+
+def wait_until_ended(pid, seconds=10):
+    end = time.monotonic() + seconds
+    while not has_ended(pid) and time.monotonic() < end:
+        time.sleep(0.02)
+    return has_ended(pid)
+
+
+@posix
+def test_a_process_in_the_middle_of_its_work_ends_with_the_block():
+    with maxsat(*hard_problem()) as answers:
+        assert answers.next(time.monotonic() + 30) is not None
+        pid = answers.process.pid
+        assert answers.process.poll() is None
+        started = time.monotonic()
+    assert time.monotonic() - started < 2
+    assert answers.process.returncode == -signal.SIGKILL
+    assert is_gone(pid)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    gc.collect()  # a pipe left open would warn, and warnings are errors
+
+
+@posix
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_error_in_the_block_ends_the_process_and_goes_on(error):
+    with pytest.raises(error), maxsat(*hard_problem()) as answers:
+        raise error
+    assert is_gone(answers.process.pid)
+
+
+@posix
+def test_a_block_left_before_the_problem_is_written_ends_at_once():
+    def slowly():
+        for _ in range(10**6):
+            yield [1, 2, 3]
+
+    started = time.monotonic()
+    with maxsat(slowly(), [0] * 10**6, 3) as answers:
+        pass
+    assert time.monotonic() - started < 10
+    assert is_gone(answers.process.pid)
+
+
+@posix
+def test_an_interrupt_does_not_end_the_process():
+    # What a shell has us ignore a process of ours would ignore anyway.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with maxsat(*hard_problem()) as answers:
+            assert answers.next(time.monotonic() + 30).kind == "world"
+            os.kill(answers.process.pid, signal.SIGINT)
+            for _ in range(5):
+                assert answers.next(time.monotonic() + 30).kind in ("bound", "world")
+            assert os.getpgid(answers.process.pid) != os.getpgid(0)  # nor does a terminal's reach it
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@posix
+def test_a_process_that_dies_has_failed():
+    with maxsat(*hard_problem()) as answers:
+        answers.process.kill()
+        assert events_of(answers)[-1].kind == "failed"
+
+
+@posix
+@pytest.mark.parametrize("task", ["maxsat", pytest.param("count", marks=needs_ganak)])
+def test_the_process_ends_when_its_caller_is_killed(task, tmp_path):
+    """The caller is a script without a guard around its main part, and dies without cleaning up."""
+    script = tmp_path / "caller.py"
+    script.write_text(
+        textwrap.dedent(f"""
+            import random, subprocess, sys, time
+            from lbm.reasoning import aside
+            started = subprocess.Popen
+            def started_and_said(*args, **options):
+                process = started(*args, **options)
+                print(process.pid, flush=True)
+                return process
+            subprocess.Popen = started_and_said
+            rng = random.Random(0)
+            rows = [[rng.choice([1, -1]) * v for v in rng.sample(range(1, 151), 3)] for _ in range(300)]
+            if {task!r} == "count":
+                aside.model_count(rows, 150, seconds=60)
+            rows += [[rng.choice([1, -1]) * v for v in rng.sample(range(1, 151), 3)] for _ in range(700)]
+            with aside.maxsat(rows, [rng.randint(1, 50) for _ in rows], 150) as answers:
+                time.sleep(60)
+        """),
+        encoding="utf-8",
+    )
+    path = os.pathsep.join(entry or str(tmp_path) for entry in sys.path)
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+    ) as caller:
+        pid = int(caller.stdout.readline())
+        time.sleep(1)
+        assert not has_ended(pid)
+        caller.kill()
+        caller.wait()
+        assert wait_until_ended(pid)

@@ -1,0 +1,568 @@
+"""The best worlds are those of brute force in exact arithmetic, by every route, and in time."""
+
+import gc
+import os
+import random
+import signal
+import threading
+import time
+from _thread import interrupt_main
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lbm.errors import LimitExceeded, NoAnswer, UnknownAtom
+from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
+from lbm.knowledge.parser import parse
+from lbm.knowledge.theory import Theory
+from lbm.reasoning import optimum
+from lbm.reasoning.aside import Event
+from lbm.reasoning.components.answers import NoWorlds
+from lbm.reasoning.optimum import best, preferred, why_preferred
+from tests.oracles import sat, truth, truth_table
+from tests.strategies import formulae, theories
+
+NIXON = """
+1000: n -> r
+1000: n -> q
+10: r -> ~p
+10: q -> p
+"""
+
+modest = st.integers(-9, 9).filter(bool) | st.sampled_from([Decimal("0.5"), Decimal("-1.25"), 10**30])
+
+
+@st.composite
+def asked(draw, weights=None, max_statements=5):
+    """Return a theory with evidence about its atoms, which may be none."""
+    sizes = {"max_statements": max_statements}
+    theory = draw(theories(**sizes) if weights is None else theories(weights=weights, **sizes))
+    some = formulae(theory.atoms, max_leaves=4) if theory.atoms else st.sampled_from([TRUE, FALSE])
+    return theory, draw(st.none() | some)
+
+
+# --- the oracle ------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def all_losses(theory):
+    """Return for every world, in lexicographic order, what each broken statement costs; a hard one None."""
+    names = theory.atoms[::-1]  # so that numbers count in lexicographic order
+    tables = [truth_table(statement.formula, names) for statement in theory]
+    weights = [None if s.weight is None else Fraction(s.weight) for s in theory]
+    found = []
+    for i in range(1 << len(names)):
+        broken = {}
+        for number, (table, weight) in enumerate(zip(tables, weights, strict=True)):
+            if bool(table >> i & 1) != (weight is None or weight > 0):
+                broken[number] = None if weight is None else abs(weight)
+        found.append((tuple(bool(i >> j & 1) for j in range(len(names)))[::-1], broken))
+    return found
+
+
+def losses(theory, world):
+    """Return what each statement that is broken in a world costs; a hard one None."""
+    found = {}
+    for number, statement in enumerate(theory):
+        true, weight = truth(statement.formula, world), statement.weight
+        if true != (weight is None or weight > 0):
+            found[number] = None if weight is None else abs(Fraction(weight))
+    return found
+
+
+@lru_cache(maxsize=64)
+def ranked(theory, evidence=None):
+    """Return (lost, values) of every model that keeps the evidence, best first, then lexicographic."""
+    keeps = truth_table(TRUE if evidence is None else evidence, theory.atoms[::-1])
+    return sorted(
+        (sum(broken.values(), Fraction(0)), values)
+        for i, (values, broken) in enumerate(all_losses(theory))
+        if keeps >> i & 1 and None not in broken.values()
+    )
+
+
+def check(found, theory, evidence, expected, *, exact):
+    """Check every part of an optimal answer against the worlds that are expected."""
+    got = [tuple(world[name] for name in theory.atoms) for world in found.worlds]
+    assert found.optimal
+    if exact:
+        assert got == [values for _, values in expected]
+    place = {values: lost for lost, values in ranked(theory, evidence)}
+    assert [place[values] for values in got] == [lost for lost, _ in expected]
+    assert len(set(got)) == len(got)
+    broken = losses(theory, found.world)
+    assert found.broken == tuple(broken)
+    assert Fraction(found.lost) == sum(broken.values(), Fraction(0)) == Fraction(found.bound)
+    assert found.gap == 0
+    positive = [Fraction(s.weight) for s in theory if s.weight is not None and s.weight > 0]
+    kept = [i for i, s in enumerate(theory) if s.weight is not None and s.weight > 0 and i not in broken]
+    assert Fraction(found.satisfied) == sum(
+        (Fraction(theory.statements[i].weight) for i in kept), Fraction(0)
+    )
+    for score, (lost, _) in zip(found.scores, expected, strict=True):
+        assert Fraction(score) == sum(positive, Fraction(0)) - lost
+
+
+@contextmanager
+def no_exact():
+    """Send every question to RC2 and to annealing, however small it is."""
+    before = optimum._exact
+    optimum._exact = lambda judge, top, every: None
+    try:
+        yield
+    finally:
+        optimum._exact = before
+
+
+@contextmanager
+def in_this_process():
+    """Let RC2 run in this process: thousands of small questions would start thousands of others."""
+    from lbm.reasoning import aside
+
+    class Said:
+        def __init__(self, events):
+            self.events = events
+
+        def next(self, until):
+            return self.events.pop(0) if len(self.events) > 1 else self.events[0]
+
+    @contextmanager
+    def solved(clauses, weights, variables, *, atoms, top, every):
+        events = []
+        aside.solve(
+            list(clauses), weights, variables, atoms, {"top": top, "every": every},
+            lambda kind, **parts: events.append(Event(kind, **parts)),
+        )  # fmt: skip
+        yield Said(events)
+
+    before = optimum.maxsat
+    optimum.maxsat = solved
+    try:
+        with no_exact():
+            yield
+    finally:
+        optimum.maxsat = before
+
+
+@pytest.fixture
+def searched():
+    with no_exact():
+        yield
+
+
+def by_every_route(law):
+    """Run a law where theories are solved exactly, and again where they never are."""
+    law(True)
+    with in_this_process():
+        law(False)
+
+
+def hard_theory(atoms=100, clauses=700, seed=0, hard=0.0):
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(clauses):
+        literals = " | ".join(rng.choice(["", "~"]) + f"x{i}" for i in rng.sample(range(atoms), 3))
+        rows.append(literals if rng.random() < hard else (rng.randint(1, 50), literals))
+    return Theory(rows)
+
+
+# --- laws --------------------------------------------------------------------------------------------
+
+
+@given(asked() | asked(weights=modest))
+def test_the_best_world_is_that_of_brute_force(question):
+    theory, evidence = question
+    expected = ranked(theory, evidence)
+
+    def law(exact):
+        if not expected:
+            with pytest.raises(NoWorlds) as caught:
+                best(theory, given=evidence)
+            assert (caught.value.evidence is None) == (evidence is None or not ranked(theory))
+            return
+        found = best(theory, given=evidence, seconds=None, seed=0)
+        check(found, theory, evidence, expected[:1], exact=exact)
+        assert found.method == ("exact" if exact else "certified")
+
+    by_every_route(law)
+
+
+@given(asked(weights=modest), st.integers(2, 80))
+def test_the_best_few_are_those_of_brute_force(question, top):
+    theory, evidence = question
+    expected = ranked(theory, evidence)
+    assume(expected)
+
+    def law(exact):
+        found = best(theory, given=evidence, top=top, seconds=None, seed=0)
+        check(found, theory, evidence, expected[:top], exact=exact)
+
+    by_every_route(law)
+
+
+@given(asked(weights=modest))
+def test_every_optimal_world_is_found(question):
+    theory, evidence = question
+    expected = ranked(theory, evidence)
+    assume(expected)
+
+    def law(exact):
+        found = best(theory, given=evidence, every=True, seconds=None, seed=0)
+        same = [pair for pair in expected if pair[0] == expected[0][0]]
+        check(found, theory, evidence, same, exact=True)  # sorted, whoever found them
+        assert found.complete
+
+    by_every_route(law)
+
+
+@given(asked(weights=modest), st.data())
+def test_a_formula_is_preferred_if_it_is_true_in_every_best_world(question, data):
+    theory, evidence = question
+    assume(theory.atoms)
+    query = data.draw(formulae(theory.atoms, max_leaves=4))
+    expected = ranked(theory, evidence)
+
+    def law(exact):
+        if not expected:
+            with pytest.raises(NoWorlds):
+                preferred(theory, query, given=evidence)
+            return
+        same = [dict(zip(theory.atoms, v, strict=True)) for lost, v in expected if lost == expected[0][0]]
+        assert preferred(theory, query, given=evidence, seconds=None) is all(truth(query, w) for w in same)
+
+    by_every_route(law)
+
+
+def is_reason(theory, evidence, query, numbers, least):
+    """Return whether every world without the query loses more than ``least`` by these statements alone."""
+    against = truth_table(~query if evidence is None else evidence & ~query, theory.atoms[::-1])
+    for i, (_, broken) in enumerate(all_losses(theory)):
+        if against >> i & 1:
+            lost = [lost for number, lost in broken.items() if number in numbers]
+            if None not in lost and sum(lost, Fraction(0)) <= least:
+                return False
+    return True
+
+
+@given(asked(weights=modest, max_statements=8), st.data())
+def test_reasons_of_a_preference_suffice_and_each_is_needed(question, data):
+    theory, evidence = question
+    expected = ranked(theory, evidence)
+    assume(expected)
+    best_world = dict(zip(theory.atoms, expected[0][1], strict=True))
+    query = data.draw(formulae(theory.atoms, max_leaves=3) if theory.atoms else st.just(TRUE))
+    query = query if truth(query, best_world) else ~query
+    least = expected[0][0]
+
+    def law(exact):
+        if not is_reason(theory, evidence, query, range(len(theory)), least):
+            with pytest.raises(ValueError, match="not preferred"):
+                why_preferred(theory, query, given=evidence, seconds=None)
+            return
+        numbers, minimal = why_preferred(theory, query, given=evidence, seconds=None)
+        assert minimal
+        assert is_reason(theory, evidence, query, numbers, least)
+        for fewer in combinations(numbers, len(numbers) - 1) if numbers else ():
+            assert not is_reason(theory, evidence, query, fewer, least)
+
+    by_every_route(law)
+
+
+# --- examples ----------------------------------------------------------------------------------------
+
+
+def test_the_nixon_diamond_has_two_best_worlds_given_that_he_is_nixon():
+    theory = Theory.parse(NIXON)
+    found = best(theory, given=parse("n"), every=True)
+    assert [world["p"] for world in found.worlds] == [False, True]
+    assert (found.lost, found.score, found.complete) == (10, 2010, True)
+    assert preferred(theory, parse("r & q"), given=parse("n"))
+    assert preferred(theory, parse("p"), given=parse("n")) is False
+    numbers, minimal = why_preferred(theory, parse("r"), given=parse("n"))
+    assert (numbers, minimal) == ((0,), True)
+
+
+def test_a_real_process_certifies_what_exact_answers_say(searched):
+    theory = Theory.parse(NIXON)
+    for options in ({}, {"top": 5}, {"every": True}):
+        found = best(theory, given=parse("n"), seconds=None, seed=1, **options)
+        count = {"top": 5, "every": 2}.get(next(iter(options), ""), 1)
+        expected = ranked(theory, parse("n"))[:count]
+        check(found, theory, parse("n"), expected, exact=bool(options.get("every")))
+        assert found.method == "certified"
+    assert preferred(theory, parse("r & q"), given=parse("n"), seconds=None)
+    with pytest.raises(NoWorlds, match="evidence is impossible"):
+        best(theory, given=parse("n & ~n"))
+    with pytest.raises(NoWorlds, match="hard formulae allow no world"):
+        best(Theory(["p | q", "p | ~q", "~p | q", "~p | ~q"]), given=parse("p"))
+
+
+def test_weights_of_any_size_are_certified(searched):
+    theory = Theory([(10**80, "a"), (Decimal("1e-80"), "~a"), (Decimal("1e-80"), "b"), (-(10**80), "c & ~a")])
+    found = best(theory, seconds=None, top=2, seed=0)
+    assert found.world == {"a": True, "b": True, "c": False}
+    assert found.lost == Decimal("1e-80")
+    assert str(found.score) == "1" + "0" * 80 + "." + "0" * 79 + "1"
+    check(found, theory, None, ranked(theory)[:2], exact=False)
+
+
+def test_packed_clauses_are_solved_as_the_same_clauses_in_formulae_are(searched):
+    rows, weights = [[1, -2], [2, 3], [-1, -3], [3], [-3, 1, 2], [-2]], [0, 0, 5, 2, 0, 3]
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    clauses = Clauses(("a", "b", "c"), np.array([n for row in rows for n in row], np.int32), starts)
+    packed = Theory.from_clauses(clauses, np.array(weights, np.int64))
+    plain = Theory(list(packed), atoms=packed.atoms)
+    for evidence in (None, parse("a <-> c"), parse("a & ~c")):
+        for theory in (packed, plain):
+            found = best(theory, given=evidence, top=4, seconds=None, seed=0)
+            check(found, plain, evidence, ranked(plain, evidence)[:4], exact=False)
+
+
+def test_no_world_beats_one_that_is_certified():
+    """A SAT solver is asked for a world that keeps one soft formula more."""
+    hard = [s.formula for s in hard_theory(atoms=60, clauses=200, seed=3, hard=1.0)]
+    soft = [~atom(f"x{i}") for i in range(60)]
+    theory = Theory([*hard, *((1, formula) for formula in soft)])
+    found = best(theory, seconds=60, seed=0)
+    assert (found.optimal, found.method) == (True, "certified")
+    assert theory.is_model(found.world)
+    kept = sum(truth(formula, found.world) for formula in soft)
+    assert (found.score, found.lost) == (kept, 60 - kept)
+    assert sat(*hard, atleast(kept, *soft)) is not None
+    assert sat(*hard, atleast(kept + 1, *soft)) is None
+
+
+def test_a_theory_without_atoms_or_soft_formulae_has_a_best_world():
+    def law(exact):
+        assert best(Theory(), every=True).worlds == ({},)
+        assert best(Theory([(3, FALSE), (-2, TRUE), (5, TRUE)])).lost == 5
+        assert best(Theory(["a"]), top=3).worlds == ({"a": True},)
+
+    by_every_route(law)
+
+
+# --- time --------------------------------------------------------------------------------------------
+
+
+def test_the_deadline_is_kept_and_what_is_found_is_verified():
+    theory = hard_theory()
+    started = time.monotonic()
+    seen = []
+    found = best(theory, seconds=1, seed=0, on_better=seen.append)
+    assert time.monotonic() - started < 4
+    assert theory.is_model(found.world)
+    assert theory.score(found.world) == found.score
+    assert sum(losses(theory, found.world).values()) == found.lost
+    assert (found.gap > 0) != found.optimal
+    assert found.lost - found.bound == found.gap
+    assert found.sweeps > 0
+    assert [better.lost for better in seen] == sorted({better.lost for better in seen}, reverse=True)
+    assert seen[-1].lost == found.lost
+    assert all(theory.score(better.world) == better.score for better in seen)
+
+
+def test_annealing_beats_the_first_world_that_comes_to_hand():
+    theory = hard_theory(seed=1)
+    total = sum(s.weight for s in theory)
+    found = best(theory, seconds=2, seed=0)
+    # A random world loses an eighth of the weight, with a standard deviation far below a fiftieth.
+    assert found.lost < total / 25
+
+
+def test_questions_that_are_too_hard_are_not_settled():
+    theory = hard_theory()
+    assert preferred(theory, atom("x1"), seconds=0.5) is None
+    with pytest.raises(NoAnswer, match="not proven"):
+        why_preferred(theory, atom("x1"), seconds=0.5)
+
+
+def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
+    @contextmanager
+    def silent(*args, **options):
+        class Silence:
+            def next(self, until):
+                return None
+
+        yield Silence()
+
+    monkeypatch.setattr(optimum, "maxsat", silent)
+    monkeypatch.setattr(optimum, "_anneal", lambda split, names, *_: (np.zeros((1, len(names)), bool), 1))
+    with no_exact(), pytest.raises(NoAnswer, match=r"within 0\.2 seconds") as caught:
+        best(Theory(["a | b"]), seconds=0.2)
+    assert isinstance(caught.value, TimeoutError)
+
+
+def test_theories_too_large_as_clauses_are_annealed(monkeypatch):
+    def refuse(theory):
+        raise LimitExceeded("too many", limit="MAX_CELLS", value=1)
+
+    monkeypatch.setattr(optimum, "weighted_clauses", refuse)
+    with no_exact():
+        theory = Theory(["a | b", (3, "~a"), (2, "~b"), (1, "c")])
+        found = best(theory, seconds=None, seed=0)
+        assert (found.world, found.lost) == ({"a": False, "b": True, "c": True}, 2)
+        assert (found.optimal, found.bound, found.gap, found.method) == (False, 0, 2, "annealed")
+        assert best(Theory(["a | b", (1, "c")]), seconds=None, seed=0).optimal  # nothing is lost
+
+
+def test_a_bound_that_only_equals_the_best_settles_no_preference(monkeypatch):
+    """Events come one at a time, so that each is judged before the next is known."""
+    calls = []
+
+    @contextmanager
+    def slow(*args, **options):
+        calls.append(options)
+        left = [Event("bound", lost=2), Event("next", lost=2, world="10"[len(calls) - 1]), Event("end")]
+
+        class Slow:
+            def next(self, until):
+                return left.pop(0) if until else None
+
+        yield Slow()
+
+    monkeypatch.setattr(optimum, "maxsat", slow)
+    monkeypatch.setattr(optimum._Search, "_anneal", lambda *_: None)
+    with no_exact():
+        assert preferred(Theory([(2, "a"), (2, "~a")]), atom("a")) is False
+    assert len(calls) == 2
+
+
+def test_reasons_are_returned_as_they_are_when_time_is_over():
+    asked = []
+
+    def suffice(numbers):
+        asked.append(sorted(numbers))
+        return None if len(asked) > 2 else len(numbers) >= 3
+
+    assert optimum._smallest([[3, 1, 2], [5, 4]], suffice) == ((1, 2, 3), False)
+    assert asked[0] == [1, 2, 3]
+
+
+def test_no_process_is_needed_to_find_a_world(monkeypatch):
+    monkeypatch.setattr("sys.executable", "")
+    with no_exact():
+        found = best(Theory(["a | b", (3, "~a"), (2, "~b")]), seconds=None, seed=0)
+    assert (found.lost, found.optimal, found.bound) == (2, False, 0)
+
+
+# --- a solver that is wrong ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        [Event("next", lost=0, world="00")],  # not a model
+        [Event("next", lost=1, world="11")],  # loses another weight
+        [Event("bound", lost=100), Event("world", world="11"), Event("failed")],  # a bound that is none
+        [Event("failed")],
+    ],
+)
+def test_a_solver_that_is_wrong_is_not_believed(lie, monkeypatch):
+    @contextmanager
+    def lying(*args, **options):
+        left = list(lie)
+
+        class Lies:
+            def next(self, until):
+                return left.pop(0) if left else Event("end")
+
+        yield Lies()
+
+    monkeypatch.setattr(optimum, "maxsat", lying)
+    with no_exact():
+        found = best(Theory(["a | b", (3, "~a"), (2, "~b")]), seconds=None, seed=0)
+    assert (found.lost, found.bound, found.optimal) == (2, 0, False)
+    assert found.world == {"a": False, "b": True}
+
+
+# --- nothing is left behind ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
+    theory, started = hard_theory(), []
+    begin = optimum.maxsat
+
+    @contextmanager
+    def noted(*args, **options):
+        with begin(*args, **options) as answers:
+            started.append(answers.process)
+            yield answers
+
+    monkeypatch.setattr(optimum, "maxsat", noted)
+    seen = []
+
+    def note(found):
+        seen.append(found)
+        threading.Timer(0.2, interrupt_main).start()
+
+    # A shell that runs us in the background has us ignore interrupts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            best(theory, seconds=30, seed=0, on_better=lambda found: None if seen else note(found))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert theory.score(seen[0].world) == seen[0].score
+    (process,) = started
+    assert process.returncode is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+    gc.collect()
+
+
+# --- bad input ---------------------------------------------------------------------------------------
+
+
+def test_options_that_make_no_sense_are_refused():
+    theory = Theory(["bird -> flies"])
+    for options, said in (
+        ({"top": 0}, "top is a number"),
+        ({"top": optimum.MAX_WORLDS + 1}, "MAX_WORLDS"),
+        ({"top": 2, "every": True}, "not for both"),
+        ({"seconds": 0}, "seconds"),
+        ({"seconds": -1.0}, "seconds"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            best(theory, **options)
+    for question in (
+        lambda: best(theory, given=parse("brid")),
+        lambda: preferred(theory, parse("brid")),
+        lambda: preferred(theory, parse("bird"), given=parse("brid")),
+        lambda: why_preferred(theory, parse("brid")),
+        lambda: why_preferred(theory, parse("bird"), given=parse("brid")),
+    ):
+        with pytest.raises(UnknownAtom, match="did you mean 'bird'"):
+            question()
+    with pytest.raises(TypeError, match="the evidence is a formula"):
+        best(theory, given="bird")
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=5)
+def test_the_same_seed_anneals_the_same_worlds(seed):
+    judge = optimum._Judge(hard_theory(atoms=20, clauses=60), None)
+    split = optimum._split(judge, soft=True)
+    again = [
+        optimum._anneal(split, judge.theory.atoms, np.random.default_rng(seed), 8, 2.0, lambda: False)[0]
+        for _ in range(2)
+    ]
+    assert (again[0] == again[1]).all()
+
+
+def test_more_optimal_worlds_than_are_given_out_are_not_complete(monkeypatch):
+    monkeypatch.setattr(optimum, "MAX_WORLDS", 5)
+
+    def law(exact):
+        found = best(Theory(["a | b"], atoms=[*"abcd"]), every=True)
+        assert (len(found.worlds), found.complete, found.optimal) == (5, False, True)
+
+    by_every_route(law)

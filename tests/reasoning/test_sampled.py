@@ -1,0 +1,202 @@
+"""Answers from chains: where they call themselves converged they are as good as they say; else they say so."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chisquare
+
+import lbm
+from lbm.errors import NoAnswer
+from lbm.knowledge.formula import atom, conjunction, disjunction
+from lbm.knowledge.parser import parse
+from lbm.knowledge.theory import Theory
+from lbm.reasoning import sampled
+from lbm.reasoning.components.apart import assign, assume, take_apart
+from lbm.reasoning.diagnostics import jeffreys, wilson
+from tests.oracles import Oracle
+
+REPETITIONS = 500
+
+
+def problem_of(theory, query, evidence=None, temperature=1.0, seed=0):
+    split = take_apart(theory)
+    split = split if evidence is None else assume(split, evidence)
+    made = sampled.logical(split, query, temperature, np.random.default_rng(seed))
+    return made, assign(query, split.fixed)
+
+
+def covered(problem, query, expected, repetitions):
+    """Return how many repetitions converged, and how many of these have the truth in their interval."""
+    converged = inside = 0
+    for seed in range(repetitions):
+        found, _ = sampled.ask(problem, query, np.random.default_rng(seed), sweeps=None)
+        converged += found.converged
+        inside += found.converged and found.low <= expected <= found.high
+    return converged, inside
+
+
+MIXING = {
+    "hard clauses": (Theory(["a | b", "a -> c", "c -> d", "b | d"]), "c & d", None),
+    "soft and evidence": (Theory(["a | b | c", (2, "a -> ~b"), ("0.7", "c"), (-1, "a ^ c")]), "a", "b | c"),
+    "an equivalence": (Theory([(3, "a <-> b"), (1, "b <-> c"), ("0.5", "a")]), "c", None),
+}
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_intervals_of_converged_chains_cover_the_truth_as_often_as_they_say(name):
+    theory, asked, given = MIXING[name]
+    query, evidence = parse(asked), None if given is None else parse(given)
+    expected = Oracle(theory, evidence).chance(query)
+    problem, left = problem_of(theory, query, evidence)
+    converged, inside = covered(problem, left, expected, REPETITIONS // 2)
+    assert converged > REPETITIONS / 4
+    assert 0.92 <= inside / converged <= 0.98
+
+
+def two_wells(weight, atoms):
+    """All true is worth ``weight``; so is nothing else: a hole that no chain finds by falling."""
+    return Theory([(weight, conjunction(atom(f"x{i}") for i in range(atoms)))])
+
+
+FROZEN = {
+    "twins": (Theory([(40, f"x{i} <-> x{i + 1}") for i in range(6)]), "x0"),
+    "a hole": (two_wells(30, 16), "x0 & x1"),
+    "unequal twins": (Theory([*((40, f"x{i} <-> x{i + 1}") for i in range(6)), (1, "x3")]), "x6"),
+    "far apart": (Theory([(25, "a & b & c & d"), (24, "~a & ~b & ~c & ~d & (e | ~f)")]), "a"),
+}
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_chains_that_never_leave_their_well_do_not_call_themselves_converged(name):
+    theory, asked = FROZEN[name]
+    for seed in range(5):
+        answer = lbm.ask(theory, asked, method="collapsed", seed=seed, sweeps=2048)
+        assert not answer.converged
+        assert "NOT CONVERGED" in str(answer)
+
+
+def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():
+    """Why some chains start where a solver found each heavy formula true: without these all miss the hole."""
+    theory, asked = FROZEN["a hole"]
+    query = parse(asked)
+    assert Oracle(theory).chance(query) > 0.99
+    problem, left = problem_of(theory, query)
+    naive = replace(problem, starts=problem.starts[:, :0])
+    found, _ = sampled.ask(naive, left, np.random.default_rng(0), sweeps=2048)
+    assert found.converged
+    assert found.high < 0.3
+
+
+@pytest.mark.parametrize("weight", [6, 9, 12])
+def test_wells_that_chains_do_leave_are_weighed_rightly_or_not_at_all(weight):
+    theory, query = two_wells(weight, 8), parse("x0")
+    expected = Oracle(theory).chance(query)
+    problem, left = problem_of(theory, query)
+    converged, inside = covered(problem, left, expected, 60)
+    # As few as one in a thousand runs of 95 % intervals would have fewer inside than this.
+    assert inside >= binom.ppf(0.001, converged, 0.95)
+
+
+@pytest.mark.parametrize("interval", [wilson, jeffreys])
+def test_intervals_of_independent_draws_cover_the_truth_as_often_as_they_say(interval):
+    theory, query = Theory(["a | b", (1, "a -> c"), (2, "b ^ c")]), parse("a & c")
+    expected = Oracle(theory).chance(query)
+    inside = 0
+    for seed in range(REPETITIONS):
+        drawn = lbm.sample(theory, 400, seed=seed)
+        assert drawn.independent
+        low, high = interval(int((drawn.array[:, 0] & drawn.array[:, 2]).sum()), 400)
+        inside += low <= expected <= high
+    assert 0.92 <= inside / REPETITIONS <= 0.98
+
+
+def phi(m, n):
+    body = [atom(f"x{i}") for i in range(m)]
+    return Theory([conjunction([*body, disjunction(atom(f"y{j}") for j in range(n))])])
+
+
+def about_a_thousand_models():
+    """Return a random 3-CNF of 20 atoms with about 1,000 models."""
+    rng = np.random.default_rng(3)
+    clauses = []
+    while True:
+        chosen = rng.choice(20, 3, replace=False)
+        signs = rng.integers(0, 2, 3)
+        clauses.append(
+            disjunction(
+                atom(f"x{i}") if sign else ~atom(f"x{i}") for i, sign in zip(chosen, signs, strict=True)
+            )
+        )
+        theory = Theory(clauses, atoms=[f"x{i}" for i in range(20)])
+        if len(clauses) > 40 and lbm.count(theory) < 1300:
+            return theory
+
+
+@pytest.mark.parametrize("make", [lambda: phi(20, 10), about_a_thousand_models], ids=["phi", "random 3-CNF"])
+def test_draws_that_are_called_uniform_are(make):
+    theory = make()
+    number = lbm.count(theory)
+    assert 500 < number < 1300
+    drawn = lbm.sample(theory, 50 * number, seed=0)
+    assert drawn.independent
+    _, counts = np.unique(np.packbits(drawn.array, axis=1), axis=0, return_counts=True)
+    assert len(counts) == number
+    assert chisquare(counts).pvalue > 1e-4
+
+
+def test_states_of_chains_are_models_and_do_not_call_themselves_uniform():
+    theory = Theory(["a | b | c", "a -> d", "exactly(1, c, d, e)"])
+    drawn = lbm.sample(theory, 2000, method="collapsed", seed=0)
+    assert not drawn.independent
+    assert "not independent draws" in repr(drawn)
+    assert all(theory.is_model(world) for world in drawn)
+    models = lbm.models(theory)
+    _, counts = np.unique(np.packbits(drawn.array, axis=1), axis=0, return_counts=True)
+    assert len(counts) == len(models)
+    assert np.abs(drawn.array.mean(axis=0) - models.array.mean(axis=0)).max() < 4 * math.sqrt(0.25 / 400)
+
+
+@pytest.mark.parametrize("method", ["collapsed", "gibbs"])
+def test_chains_on_a_machine_have_its_distribution(method):
+    theory = lbm.Theory.parse("a | b\n2: b -> c\n1: ~c")
+    expected = lbm.marginals(theory, given="a | c", distribution="machine", confidence=2.0)
+    found = lbm.marginals(
+        theory, given="a | c", distribution="machine", confidence=2.0, method=method, seed=0
+    )
+    assert found.converged
+    for name, estimate in found.estimates.items():
+        error = math.sqrt(max(1e-9, expected[name] * (1 - expected[name])) / estimate.effective_size)
+        assert abs(estimate.probability - expected[name]) < 4.5 * error
+    drawn = lbm.sample(theory, 300, given="a | c", distribution="machine", method=method, seed=0)
+    assert all(world["a"] or world["c"] for world in drawn)
+
+
+def test_literals_in_evidence_are_held_and_the_rest_is_a_filter():
+    held, rest = sampled.clamps(parse("a & (~b & (c | d)) & ~a"))
+    assert held == {"a": True, "b": False}
+    assert rest == parse("(c | d) & ~a")
+    assert sampled.clamps(None) == ({}, parse("true"))
+
+
+def test_too_few_valid_states_are_no_answer():
+    theory = Theory(["a | b"])
+    with pytest.raises(NoAnswer, match="fewer than the 100000 asked for"):
+        lbm.sample(theory, 100_000, method="collapsed", seed=0, sweeps=10)
+
+
+def test_a_query_is_sampled_on_what_it_depends_on():
+    theory = lbm.Theory.parse("a | b\nc ^ d\n40: e <-> f\n40: f <-> g")
+    problem, _ = problem_of(theory, parse("a"))
+    assert problem.atoms == ("a", "b")
+    # The equivalence freezes its own atoms, not these.
+    assert lbm.ask(theory, "a", method="collapsed", seed=0).converged
+    assert not lbm.ask(theory, "e", method="collapsed", seed=0, sweeps=1024).converged
+
+
+def test_chains_on_large_theories_keep_to_the_limits(monkeypatch):
+    monkeypatch.setattr(sampled, "MAX_STATES", 64 * 5 * 100)
+    theory = Theory([f"x{i} | x{i + 1}" for i in range(4)])
+    drawn = lbm.sample(theory, 100, method="collapsed", seed=0, sweeps=2000)
+    assert (len(drawn), drawn.sweeps) == (100, 2000)
