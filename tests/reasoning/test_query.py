@@ -1,4 +1,4 @@
-"""Questions at the public door: answers equal the oracles and say how they were found; there are four noes."""
+"""Questions at the public door: answers equal the oracles, and there are four different noes."""
 
 import math
 import threading

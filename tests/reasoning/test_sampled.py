@@ -1,4 +1,4 @@
-"""Answers from chains: where they call themselves converged they are as good as they say; else they say so."""
+"""Answers from chains: those that call themselves converged are as good as they say."""
 
 import math
 from dataclasses import replace
@@ -39,19 +39,24 @@ def covered(problem, query, expected, repetitions):
 
 MIXING = {
     "hard clauses": (Theory(["a | b", "a -> c", "c -> d", "b | d"]), "c & d", None),
+}
+SLOW = {
     "soft and evidence": (Theory(["a | b | c", (2, "a -> ~b"), ("0.7", "c"), (-1, "a ^ c")]), "a", "b | c"),
-    "an equivalence": (Theory([(3, "a <-> b"), (1, "b <-> c"), ("0.5", "a")]), "c", None),
+    "an equivalence": (Theory([(1, "a <-> b"), (1, "b <-> c"), ("0.5", "a")]), "c", None),
+    "a stiff equivalence": (Theory([(3, "a <-> b"), (1, "b <-> c"), ("0.5", "a")]), "c", None),
+    "exactly two": (Theory(["exactly(2, a, b, c, d, e)", (1, "a & b"), (-1, "c")]), "a ^ c", None),
+    "a shallow hole": (Theory([(4, "a & b & c & d & e & f")]), "a", None),
 }
 
 
-@pytest.mark.parametrize("name", MIXING)
+@pytest.mark.parametrize("name", [*MIXING, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_intervals_of_converged_chains_cover_the_truth_as_often_as_they_say(name):
-    theory, asked, given = MIXING[name]
+    theory, asked, given = (MIXING | SLOW)[name]
     query, evidence = parse(asked), None if given is None else parse(given)
     expected = Oracle(theory, evidence).chance(query)
     problem, left = problem_of(theory, query, evidence)
-    converged, inside = covered(problem, left, expected, REPETITIONS // 2)
-    assert converged > REPETITIONS / 4
+    converged, inside = covered(problem, left, expected, REPETITIONS)
+    assert converged > REPETITIONS / 2
     assert 0.92 <= inside / converged <= 0.98
 
 
@@ -62,7 +67,7 @@ def two_wells(weight, atoms):
 
 FROZEN = {
     "twins": (Theory([(40, f"x{i} <-> x{i + 1}") for i in range(6)]), "x0"),
-    "a hole": (two_wells(30, 16), "x0 & x1"),
+    "a hole": (two_wells(40, 26), "x0 & x1"),
     "unequal twins": (Theory([*((40, f"x{i} <-> x{i + 1}") for i in range(6)), (1, "x3")]), "x6"),
     "far apart": (Theory([(25, "a & b & c & d"), (24, "~a & ~b & ~c & ~d & (e | ~f)")]), "a"),
 }
@@ -71,8 +76,8 @@ FROZEN = {
 @pytest.mark.parametrize("name", FROZEN)
 def test_chains_that_never_leave_their_well_do_not_call_themselves_converged(name):
     theory, asked = FROZEN[name]
-    for seed in range(5):
-        answer = lbm.ask(theory, asked, method="collapsed", seed=seed, sweeps=2048)
+    for seed in range(3):
+        answer = lbm.ask(theory, asked, method="collapsed", seed=seed, sweeps=1024)
         assert not answer.converged
         assert "NOT CONVERGED" in str(answer)
 
@@ -81,20 +86,27 @@ def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():
     """Why some chains start where a solver found each heavy formula true: without these all miss the hole."""
     theory, asked = FROZEN["a hole"]
     query = parse(asked)
-    assert Oracle(theory).chance(query) > 0.99
+    assert lbm.ask(theory, query).probability > 0.99
     problem, left = problem_of(theory, query)
     naive = replace(problem, starts=problem.starts[:, :0])
-    found, _ = sampled.ask(naive, left, np.random.default_rng(0), sweeps=2048)
+    found, _ = sampled.ask(naive, left, np.random.default_rng(0), sweeps=1024)
     assert found.converged
     assert found.high < 0.3
 
 
-@pytest.mark.parametrize("weight", [6, 9, 12])
-def test_wells_that_chains_do_leave_are_weighed_rightly_or_not_at_all(weight):
-    theory, query = two_wells(weight, 8), parse("x0")
+@pytest.mark.parametrize(
+    ("weight", "atoms", "repetitions"),
+    [
+        (3, 5, 40),
+        pytest.param(6, 8, 40, marks=pytest.mark.slow),
+        pytest.param(9, 8, 20, marks=pytest.mark.slow),
+    ],
+)
+def test_wells_that_chains_do_leave_are_weighed_rightly_or_not_at_all(weight, atoms, repetitions):
+    theory, query = two_wells(weight, atoms), parse("x0")
     expected = Oracle(theory).chance(query)
     problem, left = problem_of(theory, query)
-    converged, inside = covered(problem, left, expected, 60)
+    converged, inside = covered(problem, left, expected, repetitions)
     # As few as one in a thousand runs of 95 % intervals would have fewer inside than this.
     assert inside >= binom.ppf(0.001, converged, 0.95)
 

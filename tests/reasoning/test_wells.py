@@ -422,53 +422,74 @@ def test_a_machine_of_many_small_components_is_answered_by_their_product_and_fas
     assert odd == pytest.approx(first * (1 - differ) + (1 - first) * differ, abs=1e-9)
 
 
-@pytest.mark.parametrize(("visible", "hidden"), [(15, 9), (9, 15), (16, 16)])
+def every_world(machine, **options):
+    """Return every world as a row, and exp(-F(x)) of each, the largest as 1."""
+    size = len(machine.declared)
+    x = (np.arange(1 << size)[:, None] >> np.arange(size) & 1).astype(float)
+    depth = -machine.free_energy(x, **options)
+    return x, np.exp(depth - depth.max())
+
+
+@pytest.mark.parametrize(("visible", "hidden"), [(14, 9), (9, 14), (14, 14)])
 @pytest.mark.parametrize("density", [1.0, 0.2])
-def test_summing_out_either_layer_gives_the_same(visible, hidden, density):
+@pytest.mark.parametrize("name", ["by worlds", "by hidden states"])
+@pytest.mark.parametrize("case", [0, 1 << 30], ids=["by cases", "world by world"])
+def test_either_layer_and_either_way_with_formulae_gives_the_same(visible, hidden, density, name, case):
     machine = random_machine(visible * hidden, visible, hidden, density)
-    e = parse("x0 ^ x1 ^ x2 | x3 & ~x4")
-    found = []
-    for name in ("by worlds", "by hidden states"):
-        with way(name), mock.patch.object(wells, "CASE", 0):
-            chance = probability(machine, parse("x5 | x6 & x7"), given=e, temperature=2)
-            single = [*marginals(machine, given=e).values(), *marginals(machine).values()]
-            found.append([log_partition(machine), log_partition(machine, given=e), chance, *single])
-    assert found[0] == pytest.approx(found[1], abs=1e-9)
+    e, query = parse("x0 ^ x1 ^ x2 | x3 & ~x4"), parse("x5 | x6 & x7")
+    x, weights = every_world(machine, temperature=2)
+    on = x.astype(bool).T
+    kept = on[0] ^ on[1] ^ on[2] | on[3] & ~on[4]
+    asked = kept & (on[5] | on[6] & on[7])
+    below = weights[kept].sum()
+    with way(name), mock.patch.object(wells, "CASE", case):
+        found = marginals(machine, given=e, temperature=2)
+        chance = probability(machine, query, given=e, temperature=2)
+        ratio = log_partition(machine, given=e, temperature=2) - log_partition(machine, temperature=2)
+    assert list(found.values()) == pytest.approx((weights[kept] @ x[kept] / below).tolist(), abs=1e-9)
+    assert chance == pytest.approx(weights[asked].sum() / below, abs=1e-9)
+    assert ratio == pytest.approx(math.log(below / weights.sum()), abs=1e-9)
 
 
-def test_worlds_of_two_blocks_are_weighed_as_the_free_energy_says():
+@pytest.mark.parametrize("seed", range(20))
+def test_what_follows_from_the_evidence_has_probability_1_and_nothing_less(seed):
+    machine = random_machine(seed, 6, 4)
+    for query, e in (("x0 & x1 | ~x0 | ~x1", None), ("x1 | x3", "(x0 -> x1) & (x2 -> x3) & (x0 | x2)")):
+        for name in WAYS:
+            with way(name):
+                found = probability(machine, parse(query), given=None if e is None else parse(e))
+            assert found == 1.0
+
+
+def test_worlds_of_several_blocks_are_weighed_as_the_free_energy_says():
     machine = random_machine(0, 15, 20, 0.5)
-    x = (np.arange(1 << 15)[:, None] >> np.arange(15) & 1).astype(float)
-    depth = -machine.free_energy(x, confidence=3.0, temperature=2.0)
-    weights = np.exp(depth - depth.max())
+    x, weights = every_world(machine, confidence=3.0, temperature=2.0)
+    deepest = -machine.free_energy(x[weights.argmax()], confidence=3.0, temperature=2.0)
     assert log_partition(machine, confidence=3.0, temperature=2.0) == pytest.approx(
-        depth.max() + math.log(math.fsum(weights)), abs=1e-9
+        deepest + math.log(math.fsum(weights)), abs=1e-9
     )
     found = marginals(machine, confidence=3.0, temperature=2.0)
     assert list(found.values()) == pytest.approx((weights @ x / weights.sum()).tolist(), abs=1e-9)
 
 
 def test_definitional_atoms_are_computed_in_every_block():
-    machine = translate(parse(" ^ ".join(f"x{i}" for i in range(15))), budget=8)
+    odd = parse(" ^ ".join(f"x{i}" for i in range(15)))
+    machine = translate(odd, budget=8)
     assert machine.definitions
-    x = (np.arange(1 << 15)[:, None] >> np.arange(15) & 1).astype(float)
-    depth = -machine.free_energy(x)
-    assert log_partition(machine) == pytest.approx(np.logaddexp.reduce(depth), abs=1e-9)
-    odd = x.sum(axis=1) % 2 == 1
-    expected = math.exp(np.logaddexp.reduce(depth[odd]) - np.logaddexp.reduce(depth))
-    assert probability(machine, parse(" ^ ".join(f"x{i}" for i in range(15)))) == pytest.approx(
-        expected, abs=1e-9
-    )
+    x, weights = every_world(machine)
+    kept = x.sum(axis=1) % 2 == 1
+    assert probability(machine, odd) == pytest.approx(weights[kept].sum() / weights.sum(), abs=1e-9)
+    given = kept & (x[:, 0] == 1)
+    expected = weights[given] @ x[given] / weights[given].sum()
+    found = marginals(machine, given=odd & atom("x0"))
+    assert list(found.values()) == pytest.approx(expected.tolist(), abs=1e-9)
 
 
 def test_a_formula_of_too_many_cubes_is_looked_up_world_by_world():
-    names = [f"x{i}" for i in range(14)]
-    odd = parse(" ^ ".join(names))  # 8192 cubes
     machine = random_machine(3, 14, 6, 0.3)
-    x = (np.arange(1 << 14)[:, None] >> np.arange(14) & 1).astype(float)
-    depth = -machine.free_energy(x)
-    kept = x.sum(axis=1) % 2 == 1
-    expected = math.exp(np.logaddexp.reduce(depth[kept]) - np.logaddexp.reduce(depth))
+    odd = parse(" ^ ".join(machine.atoms))  # 8192 cubes
+    x, weights = every_world(machine)
+    expected = weights[x.sum(axis=1) % 2 == 1].sum() / weights.sum()
     assert probability(machine, odd) == pytest.approx(expected, abs=1e-9)
 
 
