@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lbm.reasoning import aside
-from lbm.reasoning.aside import Event, ganak_installed, maxsat, model_count, solve
+from lbm.reasoning.solvers import aside
+from lbm.reasoning.solvers.aside import Event, ganak_installed, maxsat, model_count, solve
 
 needs_ganak = pytest.mark.skipif(not ganak_installed(), reason="pyganak is not installed")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
@@ -258,7 +258,7 @@ def test_the_process_ends_when_its_caller_is_killed(task, tmp_path):
     script.write_text(
         textwrap.dedent(f"""
             import random, subprocess, sys, time
-            from lbm.reasoning import aside
+            from lbm.reasoning.solvers import aside
             started = subprocess.Popen
             def started_and_said(*args, **options):
                 process = started(*args, **options)

@@ -16,8 +16,8 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning import targets
-from lbm.reasoning.chains import (
+from lbm.reasoning.sampling import targets
+from lbm.reasoning.sampling.chains import (
     COLD,
     RULES,
     anneal,
@@ -31,7 +31,7 @@ from lbm.reasoning.chains import (
     schedule,
     sweep,
 )
-from lbm.reasoning.targets import FreeEnergyTarget, score_target
+from lbm.reasoning.sampling.targets import FreeEnergyTarget, score_target
 from tests.oracles import truth, worlds
 from tests.strategies import theories
 

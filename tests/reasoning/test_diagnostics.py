@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from lbm.reasoning.diagnostics import (
+from lbm.reasoning.sampling.diagnostics import (
     CHAINS,
     ESS,
     R_HAT,

@@ -24,9 +24,9 @@ from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import optimum
-from lbm.reasoning.aside import Event
 from lbm.reasoning.components.answers import NoWorlds
 from lbm.reasoning.optimum import best, preferred, why_preferred
+from lbm.reasoning.solvers.aside import Event
 from tests.oracles import sat, truth, truth_table
 from tests.strategies import formulae, theories
 
@@ -125,7 +125,7 @@ def no_exact():
 @contextmanager
 def in_this_process():
     """Let RC2 run in this process: thousands of small questions would start thousands of others."""
-    from lbm.reasoning import aside
+    from lbm.reasoning.solvers import aside
 
     class Said:
         def __init__(self, events):

@@ -13,8 +13,8 @@ from lbm.errors import LimitExceeded
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atleast, atom
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import proof
-from lbm.reasoning.proof import Verdict, clash, entailed, find_model, prove, satisfiable
+from lbm.reasoning.solvers import proof
+from lbm.reasoning.solvers.proof import Verdict, clash, entailed, find_model, prove, satisfiable
 from tests.oracles import truth, truth_table
 from tests.strategies import NAMES, formulae, theories
 

@@ -13,11 +13,13 @@ import lbm
 from lbm.errors import NoAnswer, ParseError, UnknownAtom, WrongDistribution
 from lbm.knowledge.formula import FALSE, TRUE, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import aside, query, sampled
+from lbm.reasoning import query
 from lbm.reasoning.answer import number
 from lbm.reasoning.components import apart, whole
 from lbm.reasoning.components.answers import NoWorlds, TooManyWorlds
 from lbm.reasoning.reasoner import Reasoner
+from lbm.reasoning.sampling import estimates
+from lbm.reasoning.solvers import aside
 from tests.oracles import Oracle, truth
 from tests.strategies import formulae, theories
 
@@ -359,7 +361,7 @@ def test_the_same_seed_and_sweeps_give_the_same_answer():
 
 def test_a_run_ended_by_the_clock_says_how_many_sweeps_replay_it(monkeypatch):
     theory = Theory([disjunction(atom(f"x{i + j}") for j in range(3)) for i in range(40)])
-    monkeypatch.setattr(sampled, "FIRST", 1 << 20)
+    monkeypatch.setattr(estimates, "FIRST", 1 << 20)
     found = lbm.ask(theory, "x20 & x21", method="collapsed", seed=1, seconds=0.5)
     again = lbm.ask(theory, "x20 & x21", method="collapsed", seed=1, sweeps=found.sweeps)
     assert found.probability == again.probability

@@ -15,7 +15,7 @@ from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import load_theory
 from lbm.machine.store import load, save
 from lbm.machine.translate import translate
-from lbm.reasoning.proof import Verdict
+from lbm.reasoning.solvers.proof import Verdict
 from lbm.views.commands import streams
 from lbm.views.commands.streams import exact
 from lbm.views.entry import main
@@ -314,7 +314,7 @@ def test_check_without_an_answer_exits_with_3(lbm, write):
     ],
 )
 def test_check_says_what_it_did_not_have_the_time_for(lbm, write, monkeypatch, verdict, words):
-    monkeypatch.setattr("lbm.reasoning.proof.prove", lambda theory, seconds: verdict)
+    monkeypatch.setattr("lbm.reasoning.solvers.proof.prove", lambda theory, seconds: verdict)
     status, out, _ = lbm("check", write("a.lbm", "a\n~a"))
     assert status == 1
     assert words in out

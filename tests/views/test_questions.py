@@ -6,8 +6,8 @@ import pytest
 
 import lbm
 from lbm.errors import ParseError, UnknownAtom
-from lbm.reasoning import aside
 from lbm.reasoning.components import apart
+from lbm.reasoning.solvers import aside
 from lbm.views.entry import main
 
 

@@ -14,7 +14,7 @@ from lbm.reasoning.components.answers import Worlds
 
 if TYPE_CHECKING:
     from lbm.knowledge.parser import Statement
-    from lbm.reasoning.diagnostics import Estimate
+    from lbm.reasoning.sampling.diagnostics import Estimate
 
 DISTRIBUTIONS: Final = ("logical", "machine")
 """What a probability may be about: the models and their scores, or a machine as built."""

@@ -41,7 +41,7 @@ from lbm.reasoning.components.answers import (
 )
 from lbm.reasoning.components.apart import Split, assume, check_formula, exponent, take_apart
 from lbm.reasoning.components.whole import Known
-from lbm.reasoning.proof import satisfiable
+from lbm.reasoning.solvers.proof import satisfiable
 
 __all__ = [
     "METHODS",

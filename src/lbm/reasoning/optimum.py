@@ -30,12 +30,12 @@ from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.knowledge.weighted import weighted_clauses
 from lbm.reasoning import exact
-from lbm.reasoning.aside import Answers, Event, maxsat
-from lbm.reasoning.chains import anneal, schedule
 from lbm.reasoning.components.answers import Bools, NoWorlds, TooManyWorlds
 from lbm.reasoning.components.apart import Component, Split, assume, check_formula, take_apart
-from lbm.reasoning.proof import deadline_in, satisfiable
-from lbm.reasoning.targets import score_target
+from lbm.reasoning.sampling.chains import anneal, schedule
+from lbm.reasoning.sampling.targets import score_target
+from lbm.reasoning.solvers.aside import Answers, Event, maxsat
+from lbm.reasoning.solvers.proof import deadline_in, satisfiable
 
 MAX_WORLDS: Final = 1 << 16
 """Worlds that are given out, and models that are compared one by one."""

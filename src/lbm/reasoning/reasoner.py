@@ -18,7 +18,7 @@ from lbm.reasoning.components.answers import Bools, Models, NoWorlds, TooManyWor
 from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
-from lbm.reasoning.proof import deadline_in
+from lbm.reasoning.solvers.proof import deadline_in
 from lbm.reasoning.status import Settled, settle
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Reasoner:
         try:
             return exact.count(self.theory, given=evidence, project=kept, known=self._known)
         except TooManyWorlds:
-            from lbm.reasoning.counters import count_aside
+            from lbm.reasoning.solvers.counters import count_aside
 
             number = count_aside(self.theory, evidence, kept, deadline)
             if number is None:
@@ -252,11 +252,11 @@ class Reasoner:
             return say(found, found, found, "exact")
 
         def by_chains(note: str) -> Answer:
-            from lbm.reasoning import sampled
+            from lbm.reasoning.sampling import estimates
 
             problem = about.problem(asked, evidence, effort.method, effort.rng)
             known = about.settled(evidence)
-            found, done = sampled.ask(problem, assign(asked, known), effort.rng, **effort.limits)
+            found, done = estimates.ask(problem, assign(asked, known), effort.rng, **effort.limits)
             return say(
                 found.probability, found.low, found.high, "sampled", estimate=found, sweeps=done, note=note
             )
@@ -285,14 +285,14 @@ class Reasoner:
         said = about.name, about.temperature, about.said_confidence
 
         def by_chains(note: str) -> Marginals:
-            from lbm.reasoning import sampled
+            from lbm.reasoning.sampling import estimates
 
             problem = about.problem(None, evidence, effort.method, effort.rng)
-            estimates, done = sampled.marginals(problem, effort.rng, **effort.limits)
+            each, done = estimates.marginals(problem, effort.rng, **effort.limits)
             chances = {name: float(value) for name, value in about.settled(evidence).items()}
-            chances.update((name, found.probability) for name, found in estimates.items())
+            chances.update((name, found.probability) for name, found in each.items())
             ordered = {name: chances[name] for name in self.theory.atoms}
-            return Marginals(ordered, "sampled", *said, estimates, done, note)
+            return Marginals(ordered, "sampled", *said, each, done, note)
 
         return effort.either(lambda: Marginals(about.marginals(evidence), "exact", *said), by_chains)
 
@@ -350,11 +350,11 @@ class Reasoner:
         def by_chains(note: str) -> Draws:
             import numpy as np
 
-            from lbm.reasoning import sampled
+            from lbm.reasoning.sampling import estimates
 
             how = "gibbs" if effort.method == "gibbs" else "collapsed"
             problem = about.problem(None, evidence, how, effort.rng)
-            states, found, done = sampled.draw(problem, n, effort.rng, **effort.limits)
+            states, found, done = estimates.draw(problem, n, effort.rng, **effort.limits)
             columns = dict(zip(problem.atoms, states.T, strict=True))
             known = about.settled(evidence)
             array = np.zeros((n, len(names)), bool)

@@ -12,7 +12,7 @@ from lbm.views.commands.streams import counted, say
 if TYPE_CHECKING:
     from lbm.knowledge.parser import Statement
     from lbm.knowledge.theory import Theory
-    from lbm.reasoning.proof import Verdict
+    from lbm.reasoning.solvers.proof import Verdict
 
 ESTIMATED: Final = 10_000
 """Parts of a theory up to which the number of its cubes is estimated."""
@@ -37,7 +37,7 @@ def check_theory(
     """
     del seed  # a proof is not random
     theory = streams.read_theory(file, lenient=lenient)
-    from lbm.reasoning.proof import prove
+    from lbm.reasoning.solvers.proof import prove
 
     size = _measure(theory)
     with streams.working("looking for a world that keeps every hard formula"):

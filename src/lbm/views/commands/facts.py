@@ -10,7 +10,7 @@ from lbm.views.commands import streams
 
 if TYPE_CHECKING:
     from lbm.knowledge.parser import Statement
-    from lbm.reasoning.diagnostics import Estimate
+    from lbm.reasoning.sampling.diagnostics import Estimate
 
 
 def finite(value: float) -> float | None:

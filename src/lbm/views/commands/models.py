@@ -54,7 +54,7 @@ def list_models(
 
 def _none(theory: Theory, given: str | None) -> str:
     """Return why there is no model: the theory allows none, or the evidence does not."""
-    from lbm.reasoning.proof import satisfiable
+    from lbm.reasoning.solvers.proof import satisfiable
 
     if given is not None and satisfiable(theory):
         return "no models keep the evidence"

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lbm.reasoning.targets import Floats, Ints, States
+from lbm.reasoning.sampling.targets import Floats, Ints, States
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
-    from lbm.reasoning.targets import ScoreTarget, Target
+    from lbm.reasoning.sampling.targets import ScoreTarget, Target
 
 RULES: Final = ("heat bath", "metropolis")
 """How an atom takes its new value, given its log-odds."""
@@ -54,7 +54,7 @@ def gibbs_step(
 
     It leaves P(x) ∝ exp(-F(x)) over *all* visible units unchanged. Definitional atoms are among them:
     they are sampled like any other, so a state may contradict its definitions; chains that compute
-    them run on :class:`lbm.reasoning.targets.FreeEnergyTarget`. c/τ multiplies weights and biases,
+    them run on :class:`lbm.reasoning.sampling.targets.FreeEnergyTarget`. c/τ multiplies weights and biases,
     where the paper's formula leaves out the biases. [TG21, Equation 11; ERRATA 5]
 
     Parameters

@@ -1,6 +1,6 @@
 """Solvers in a process of their own, which can be ended at any moment: MaxSAT by RC2, counts by Ganak.
 
-Run as ``python -m lbm.reasoning.aside`` this file is the process: it reads one problem from standard
+Run as ``python -m lbm.reasoning.solvers.aside`` this file is the process: it reads one problem from standard
 input, a line of JSON and then 32-bit literals with a 0 after each clause, and answers in lines of
 JSON. Standard input stays open while the answer is wanted; when it closes, the process ends.
 """
@@ -185,7 +185,7 @@ def _started(header: dict[str, Any], clauses: Iterable[Clause]) -> Iterator[Answ
     if sys.platform == "win32":
         apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     process = subprocess.Popen(
-        [sys.executable or "", "-P", "-m", "lbm.reasoning.aside"],
+        [sys.executable or "", "-P", "-m", "lbm.reasoning.solvers.aside"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from lbm.errors import LbmError, NoAnswer
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import weighted_clauses
-from lbm.reasoning import aside
+from lbm.reasoning.solvers import aside
 from lbm.reasoning.status import left, spent
 
 

@@ -226,7 +226,7 @@ def score_target(
     soft
         Pairs (formula, weight/τ). Conjunctions are not split.
     penalty
-        What a broken hard formula costs, in units of τ; see :func:`lbm.reasoning.chains.choose_penalty`.
+        What a broken hard formula costs, in units of τ: `choose_penalty` of chains.py finds a good one.
 
     Examples
     --------
@@ -378,7 +378,7 @@ class FreeEnergyTarget:
     """The machine distribution, P(x) ∝ exp(-F(x)), over the declared atoms: hidden units are summed out.
 
     Definitional atoms are computed, never sampled: a flip recomputes them. Evidence that fixes atoms
-    is a matter of not updating them; see ``clamped`` in :func:`lbm.reasoning.chains.sweep`.
+    is a matter of not updating them; see ``clamped`` in :func:`lbm.reasoning.sampling.chains.sweep`.
 
     Attributes
     ----------

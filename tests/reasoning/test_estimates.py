@@ -12,9 +12,9 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.formula import atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import sampled
 from lbm.reasoning.components.apart import assign, assume, take_apart
-from lbm.reasoning.diagnostics import jeffreys, wilson
+from lbm.reasoning.sampling import estimates
+from lbm.reasoning.sampling.diagnostics import jeffreys, wilson
 from tests.oracles import Oracle
 
 REPETITIONS = 500
@@ -23,7 +23,7 @@ REPETITIONS = 500
 def problem_of(theory, query, evidence=None, temperature=1.0, seed=0):
     split = take_apart(theory)
     split = split if evidence is None else assume(split, evidence)
-    made = sampled.logical(split, query, temperature, np.random.default_rng(seed))
+    made = estimates.logical(split, query, temperature, np.random.default_rng(seed))
     return made, assign(query, split.fixed)
 
 
@@ -31,7 +31,7 @@ def covered(problem, query, expected, repetitions):
     """Return how many repetitions converged, and how many of these have the truth in their interval."""
     converged = inside = 0
     for seed in range(repetitions):
-        found, _ = sampled.ask(problem, query, np.random.default_rng(seed), sweeps=None)
+        found, _ = estimates.ask(problem, query, np.random.default_rng(seed), sweeps=None)
         converged += found.converged
         inside += found.converged and found.low <= expected <= found.high
     return converged, inside
@@ -89,7 +89,7 @@ def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():
     assert lbm.ask(theory, query).probability > 0.99
     problem, left = problem_of(theory, query)
     naive = replace(problem, starts=problem.starts[:, :0])
-    found, _ = sampled.ask(naive, left, np.random.default_rng(0), sweeps=1024)
+    found, _ = estimates.ask(naive, left, np.random.default_rng(0), sweeps=1024)
     assert found.converged
     assert found.high < 0.3
 
@@ -186,10 +186,10 @@ def test_chains_on_a_machine_have_its_distribution(method):
 
 
 def test_literals_in_evidence_are_held_and_the_rest_is_a_filter():
-    held, rest = sampled.clamps(parse("a & (~b & (c | d)) & ~a"))
+    held, rest = estimates.clamps(parse("a & (~b & (c | d)) & ~a"))
     assert held == {"a": True, "b": False}
     assert rest == parse("(c | d) & ~a")
-    assert sampled.clamps(None) == ({}, parse("true"))
+    assert estimates.clamps(None) == ({}, parse("true"))
 
 
 def test_too_few_valid_states_are_no_answer():
@@ -208,7 +208,7 @@ def test_a_query_is_sampled_on_what_it_depends_on():
 
 
 def test_chains_on_large_theories_keep_to_the_limits(monkeypatch):
-    monkeypatch.setattr(sampled, "MAX_STATES", 64 * 5 * 100)
+    monkeypatch.setattr(estimates, "MAX_STATES", 64 * 5 * 100)
     theory = Theory([f"x{i} | x{i + 1}" for i in range(4)])
     drawn = lbm.sample(theory, 100, method="collapsed", seed=0, sweeps=2000)
     assert (len(drawn), drawn.sweeps) == (100, 2000)

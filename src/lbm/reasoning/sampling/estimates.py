@@ -18,11 +18,19 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, conjunction, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
-from lbm.reasoning.chains import Bools, choose_penalty, gibbs_step, sweep
 from lbm.reasoning.components.apart import Split, assign, exponent
-from lbm.reasoning.diagnostics import Estimate, estimate
-from lbm.reasoning.proof import find_model
-from lbm.reasoning.targets import Floats, FreeEnergyTarget, Ints, ScoreTarget, States, Target, score_target
+from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
+from lbm.reasoning.sampling.diagnostics import Estimate, estimate
+from lbm.reasoning.sampling.targets import (
+    Floats,
+    FreeEnergyTarget,
+    Ints,
+    ScoreTarget,
+    States,
+    Target,
+    score_target,
+)
+from lbm.reasoning.solvers.proof import find_model
 
 LANES: Final = 64
 """Chains that run side by side."""
