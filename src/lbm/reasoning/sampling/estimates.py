@@ -50,7 +50,11 @@ MAX_STATES: Final = 1 << 28
 _STARTS: Final = 8  # different worlds that chains start from, beside random ones
 _REPEATED: Final = 4  # chains from each of them: fewer would be lost among the others
 _WATCHED: Final = 64  # atoms up to which each is watched for convergence
+_JUDGED: Final = 512  # states of each chain by which all atoms are judged
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
+
+_Kept = tuple[Bools, Bools, Floats]
+"""The states of all chains after a sweep, which of them count, and their scores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,7 +327,7 @@ def marginals(
 
     Sweeps and the deadline are those of :func:`ask`; chains go on until all atoms that vary have converged.
     """
-    kept: list[tuple[Bools, Bools, Floats]] = []
+    kept: list[_Kept] = []
     found: dict[str, Estimate] = {}
     done = 0
     for x in _states(problem, rng, _limit(problem, sweeps)):
@@ -337,15 +341,20 @@ def marginals(
     return _all(problem, kept) if done & (done - 1) or not found else found, done
 
 
-def _all(problem: Problem, kept: Sequence[tuple[Bools, Bools, Floats]]) -> dict[str, Estimate]:
+def _all(problem: Problem, kept: Sequence[_Kept]) -> dict[str, Estimate]:
     """Return the estimate of every atom."""
-    last = kept[len(kept) // 2 :]
+    last = _thin(kept[len(kept) // 2 :])
     valid = np.array([keeps for _, keeps, _ in last]).T
     also = np.array([[score, keeps] for _, keeps, score in last], dtype=float).transpose(1, 2, 0)
     return {
         name: estimate(np.array([x[i] for x, _, _ in last]).T, valid, also=also)
         for i, name in enumerate(problem.atoms)
     }
+
+
+def _thin(kept: Sequence[_Kept]) -> Sequence[_Kept]:
+    """Return states far enough apart that judging every atom by them takes no longer than making them."""
+    return kept[:: max(1, len(kept) // _JUDGED)]
 
 
 def _limit(problem: Problem, sweeps: int | None) -> int:
@@ -381,7 +390,7 @@ def draw(
     Valid states of the last half of the sweeps are taken, as far apart as their number allows.
     """
     limit = _limit(problem, sweeps)
-    kept: list[tuple[Bools, Bools, Floats]] = []
+    kept: list[_Kept] = []
     done = 0
     every = 1  # states are kept after every so many sweeps, fewer as there are more
     for x in _states(problem, rng, limit):
@@ -405,16 +414,16 @@ def draw(
     return states[at], _watch(problem, kept), done
 
 
-def _enough(kept: Sequence[tuple[Bools, Bools, Floats]], n: int) -> bool:
+def _enough(kept: Sequence[_Kept], n: int) -> bool:
     return sum(int(keeps.sum()) for _, keeps, _ in kept[len(kept) // 2 :]) >= n
 
 
-def _watch(problem: Problem, kept: Sequence[tuple[Bools, Bools, Floats]]) -> Estimate:
+def _watch(problem: Problem, kept: Sequence[_Kept]) -> Estimate:
     """Return the estimate of the atom of which the chains know least, among those that vary."""
     few = replace(problem, atoms=problem.atoms[:_WATCHED])
     varying = [each for each in _all(few, kept).values() if 0 < each.probability < 1]
     if varying:
         return min(varying, key=lambda each: (each.converged, each.effective_size))
-    last = kept[len(kept) // 2 :]
+    last = _thin(kept[len(kept) // 2 :])
     valid = np.array([keeps for _, keeps, _ in last]).T
     return estimate(valid, valid, also=np.array([[score] for _, _, score in last]).transpose(1, 2, 0))
