@@ -1,8 +1,8 @@
-"""The tour that ``make demo`` gives: formulae become machines, with their cubes, energies and pictures."""
+"""The tour that ``make demo`` gives: formulae become machines, and machines answer questions."""
 
-from itertools import product
 from pathlib import Path
 
+import lbm
 from lbm import Machine, Theory, translate
 from lbm.views.plots import draw
 
@@ -26,16 +26,40 @@ def tell(name: str) -> Machine:
     return machine
 
 
+def ask(theory: Theory, query: str, given: str | None = None) -> None:
+    print()
+    for line in lbm.ask(theory, query, given=given, why=True).lines():
+        print(f"  {line}")
+
+
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     tell("xor")
-    nixon = tell("nixon")
+    tell("nixon")
 
-    print("\nWhat the Nixon machine makes of n: the weight that each world keeps, best first")
-    worlds = [{"n": True, "r": r, "q": q, "p": p} for r, q, p in product([True, False], repeat=3)]
-    for world in sorted(worlds, key=lambda world: -nixon.score(world))[:4]:
-        values = " ".join(f"{name}={value:d}" for name, value in world.items())
-        print(f"    {values}   {nixon.score(world):g}")
+    print("\nThe Nixon diamond: Nixon is a Republican and a Quaker. Is he a pacifist?")
+    nixon = Theory.load(HERE / "nixon.lbm")
+    ask(nixon, "p", given="n")
+    print("\nAnd if he is one, is he still a Republican?")
+    ask(nixon, "r", given="n & p")
+    best = lbm.best(nixon, given="n & p")
+    broken = ", ".join(str(nixon.statements[number]) for number in best.broken)
+    print(f"\n  the best such world loses {best.lost} of {best.satisfied + best.lost}: it breaks {broken}")
+
+    print("\nModus tollens: the street is not slippery. Did it rain?")
+    ask(Theory.load(HERE / "umbrella.lbm"), "rain")
+
+    print("\nA map with three colours")
+    colouring = Theory.load(HERE / "colouring.lbm")
+    print(f"  {lbm.count(colouring)} ways to colour it; the one that keeps most wishes:")
+    found = lbm.best(colouring)
+    chosen = [name for name, true in found.world.items() if true]
+    print(f"    {', '.join(chosen)}   ({found.said})")
+    print(f"  ways that keep every wish: {lbm.count(colouring.all_hard())}")
+    print("  how likely each colour is for the centre:")
+    for name, chance in lbm.marginals(colouring).items():
+        if "centre" in name:
+            print(f"    {name:<20} {chance:.4f}")
 
 
 if __name__ == "__main__":

@@ -23,9 +23,12 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import optimum
+from lbm.reasoning import preference
 from lbm.reasoning.components.answers import NoWorlds
-from lbm.reasoning.optimum import best, preferred, why_preferred
+from lbm.reasoning.optimum import best
+from lbm.reasoning.preference import preferred, why_preferred
+from lbm.reasoning.search import judge as judging
+from lbm.reasoning.search import routes
 from lbm.reasoning.solvers.aside import Event
 from tests.oracles import sat, truth, truth_table
 from tests.strategies import formulae, theories
@@ -114,12 +117,12 @@ def check(found, theory, evidence, expected, *, exact):
 @contextmanager
 def no_exact():
     """Send every question to RC2 and to annealing, however small it is."""
-    before = optimum._exact
-    optimum._exact = lambda judge, top, every: None
+    before = routes._exact
+    routes._exact = lambda judge, top, every: None
     try:
         yield
     finally:
-        optimum._exact = before
+        routes._exact = before
 
 
 @contextmanager
@@ -143,13 +146,13 @@ def in_this_process():
         )  # fmt: skip
         yield Said(events)
 
-    before = optimum.maxsat
-    optimum.maxsat = solved
+    before = routes.maxsat
+    routes.maxsat = solved
     try:
         with no_exact():
             yield
     finally:
-        optimum.maxsat = before
+        routes.maxsat = before
 
 
 @pytest.fixture
@@ -393,8 +396,8 @@ def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
 
         yield Silence()
 
-    monkeypatch.setattr(optimum, "maxsat", silent)
-    monkeypatch.setattr(optimum, "_anneal", lambda split, names, *_: (np.zeros((1, len(names)), bool), 1))
+    monkeypatch.setattr(routes, "maxsat", silent)
+    monkeypatch.setattr(routes, "_anneal", lambda split, names, *_: (np.zeros((1, len(names)), bool), 1))
     with no_exact(), pytest.raises(NoAnswer, match=r"within 0\.2 seconds") as caught:
         best(Theory(["a | b"]), seconds=0.2)
     assert isinstance(caught.value, TimeoutError)
@@ -404,7 +407,7 @@ def test_theories_too_large_as_clauses_are_annealed(monkeypatch):
     def refuse(theory):
         raise LimitExceeded("too many", limit="MAX_CELLS", value=1)
 
-    monkeypatch.setattr(optimum, "weighted_clauses", refuse)
+    monkeypatch.setattr(judging, "weighted_clauses", refuse)
     with no_exact():
         theory = Theory(["a | b", (3, "~a"), (2, "~b"), (1, "c")])
         found = best(theory, seconds=None, seed=0)
@@ -428,8 +431,8 @@ def test_a_bound_that_only_equals_the_best_settles_no_preference(monkeypatch):
 
         yield Slow()
 
-    monkeypatch.setattr(optimum, "maxsat", slow)
-    monkeypatch.setattr(optimum._Search, "_anneal", lambda *_: None)
+    monkeypatch.setattr(routes, "maxsat", slow)
+    monkeypatch.setattr(routes._Search, "_anneal", lambda *_: None)
     with no_exact():
         assert preferred(Theory([(2, "a"), (2, "~a")]), atom("a")) is False
     assert len(calls) == 2
@@ -442,7 +445,7 @@ def test_reasons_are_returned_as_they_are_when_time_is_over():
         asked.append(sorted(numbers))
         return None if len(asked) > 2 else len(numbers) >= 3
 
-    assert optimum._smallest([[3, 1, 2], [5, 4]], suffice) == ((1, 2, 3), False)
+    assert preference._smallest([[3, 1, 2], [5, 4]], suffice) == ((1, 2, 3), False)
     assert asked[0] == [1, 2, 3]
 
 
@@ -476,7 +479,7 @@ def test_a_solver_that_is_wrong_is_not_believed(lie, monkeypatch):
 
         yield Lies()
 
-    monkeypatch.setattr(optimum, "maxsat", lying)
+    monkeypatch.setattr(routes, "maxsat", lying)
     with no_exact():
         found = best(Theory(["a | b", (3, "~a"), (2, "~b")]), seconds=None, seed=0)
     assert (found.lost, found.bound, found.optimal) == (2, 0, False)
@@ -489,7 +492,7 @@ def test_a_solver_that_is_wrong_is_not_believed(lie, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
     theory, started = hard_theory(), []
-    begin = optimum.maxsat
+    begin = routes.maxsat
 
     @contextmanager
     def noted(*args, **options):
@@ -497,7 +500,7 @@ def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
             started.append(answers.process)
             yield answers
 
-    monkeypatch.setattr(optimum, "maxsat", noted)
+    monkeypatch.setattr(routes, "maxsat", noted)
     seen = []
 
     def note(found):
@@ -526,7 +529,7 @@ def test_options_that_make_no_sense_are_refused():
     theory = Theory(["bird -> flies"])
     for options, said in (
         ({"top": 0}, "top is a number"),
-        ({"top": optimum.MAX_WORLDS + 1}, "MAX_WORLDS"),
+        ({"top": routes.MAX_WORLDS + 1}, "MAX_WORLDS"),
         ({"top": 2, "every": True}, "not for both"),
         ({"seconds": 0}, "seconds"),
         ({"seconds": -1.0}, "seconds"),
@@ -549,17 +552,17 @@ def test_options_that_make_no_sense_are_refused():
 @given(st.integers(0, 2**32))
 @settings(max_examples=5)
 def test_the_same_seed_anneals_the_same_worlds(seed):
-    judge = optimum._Judge(hard_theory(atoms=20, clauses=60), None)
-    split = optimum._split(judge, soft=True)
+    judge = judging.Judge(hard_theory(atoms=20, clauses=60), None)
+    split = routes._split(judge, soft=True)
     again = [
-        optimum._anneal(split, judge.theory.atoms, np.random.default_rng(seed), 8, 2.0, lambda: False)[0]
+        routes._anneal(split, judge.theory.atoms, np.random.default_rng(seed), 8, 2.0, lambda: False)[0]
         for _ in range(2)
     ]
     assert (again[0] == again[1]).all()
 
 
 def test_more_optimal_worlds_than_are_given_out_are_not_complete(monkeypatch):
-    monkeypatch.setattr(optimum, "MAX_WORLDS", 5)
+    monkeypatch.setattr(routes, "MAX_WORLDS", 5)
 
     def law(exact):
         found = best(Theory(["a | b"], atoms=[*"abcd"]), every=True)

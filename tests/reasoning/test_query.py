@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 from decimal import Decimal
 
 import numpy as np
@@ -13,13 +14,12 @@ import lbm
 from lbm.errors import NoAnswer, ParseError, UnknownAtom, WrongDistribution
 from lbm.knowledge.formula import FALSE, TRUE, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import query
+from lbm.reasoning import query, reasoner
 from lbm.reasoning.answer import number
 from lbm.reasoning.components import apart, whole
 from lbm.reasoning.components.answers import NoWorlds, TooManyWorlds
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling import estimates
-from lbm.reasoning.solvers import aside
 from tests.oracles import Oracle, truth
 from tests.strategies import formulae, theories
 
@@ -323,9 +323,25 @@ def test_pyganak_counts_what_is_past_our_own_methods(monkeypatch):
     ]
     with pytest.raises(NoAnswer):
         Reasoner(theory).count(seconds=1e-9)
-    monkeypatch.setattr(aside, "ganak_installed", lambda: False)
+    monkeypatch.setattr(reasoner, "ganak_installed", lambda: False)
     with pytest.raises(TooManyWorlds):
         Reasoner(theory).count()
+
+
+@pytest.mark.parametrize("question", ["ask", "marginals", "sample", "count"])
+def test_exact_work_ends_when_the_time_is_over(question, monkeypatch):
+    monkeypatch.setattr(reasoner, "ganak_installed", lambda: False)
+    rng = np.random.default_rng(1)
+    clauses = [rng.choice(58, 3, replace=False) for _ in range(170)]
+    theory = Theory([disjunction(~atom(f"x{i}") if i % 2 else atom(f"x{i}") for i in c) for c in clauses])
+    arguments = {"ask": ["x1"], "sample": [3]}.get(question, [])
+    options = {} if question == "count" else {"method": "exact"}
+    start = time.monotonic()
+    with pytest.raises((NoAnswer, TooManyWorlds)):
+        getattr(Reasoner(theory), question)(
+            *arguments, seconds=0.3, **({} if question == "count" else {"method": "exact"})
+        )
+    assert time.monotonic() - start < 20  # without a clock it takes longer than anyone waits
 
 
 def test_a_machine_may_be_asked_instead_of_its_theory():

@@ -3,7 +3,7 @@
 import math
 import random
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -24,8 +24,8 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning import wells
 from lbm.reasoning.exact import NoWorlds, TooManyWorlds
+from lbm.reasoning.landscape import layers, parts, whole
 from lbm.reasoning.wells import draw, log_partition, log_probability, marginals, probability
 from tests.oracles import truth
 from tests.strategies import formulae, theories
@@ -184,8 +184,9 @@ def exponential(number):
     return PRECISE.exp(PRECISE.divide(Decimal(number.numerator), Decimal(number.denominator)))
 
 
+HOMES = {"BLOCK": layers, "CASE": whole, "_FACTORS": layers, "_KEPT": layers, "_fewer_hidden": parts}
 WAYS = {
-    "as it comes": {"CASE": wells.CASE},
+    "as it comes": {"CASE": whole.CASE},
     "by worlds": {"_fewer_hidden": lambda _: False},
     "by hidden states": {"_fewer_hidden": lambda _: True},
     "by cases": {"CASE": 0},
@@ -198,7 +199,9 @@ WAYS = {
 @contextmanager
 def way(name):
     """Answer in one way of several, as large machines have to be."""
-    with mock.patch.multiple(wells, **WAYS[name]):
+    with ExitStack() as stack:
+        for what, value in WAYS[name].items():
+            stack.enter_context(mock.patch.object(HOMES[what], what, value))
         yield
 
 
@@ -442,7 +445,7 @@ def test_either_layer_and_either_way_with_formulae_gives_the_same(visible, hidde
     kept = on[0] ^ on[1] ^ on[2] | on[3] & ~on[4]
     asked = kept & (on[5] | on[6] & on[7])
     below = weights[kept].sum()
-    with way(name), mock.patch.object(wells, "CASE", case):
+    with way(name), mock.patch.object(whole, "CASE", case):
         found = marginals(machine, given=e, temperature=2)
         chance = probability(machine, query, given=e, temperature=2)
         ratio = log_partition(machine, given=e, temperature=2) - log_partition(machine, temperature=2)
@@ -546,7 +549,7 @@ def test_what_is_too_large_is_refused_by_name_and_not_in_the_way_of_other_questi
     b = parse("b")
     assert probability(machine, b, given=parse("a")) == probability(small, b, given=parse("a"))
     clamped = conjunction(atom(f"x{i}") for i in range(10))
-    with mock.patch.object(wells, "LIMIT", 20):
+    with mock.patch.object(parts, "LIMIT", 20), mock.patch.object(whole, "LIMIT", 20):
         assert 0 <= probability(machine, parse("x10 & a"), given=clamped) <= 1
     with pytest.raises(TooManyWorlds, match="MAX_CUBES"):
         probability(machine, parse(" ^ ".join(heavy.atoms)))

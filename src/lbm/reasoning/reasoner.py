@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -14,11 +15,12 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
+from lbm.reasoning.clock import deadline_in, until
 from lbm.reasoning.components.answers import Bools, Models, NoWorlds, TooManyWorlds, check_room
 from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
-from lbm.reasoning.solvers.proof import deadline_in
+from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.reasoning.status import Settled, settle
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class _Effort:
         """Return an exact answer or, if that is too much or not wanted, one by chains, told the reason."""
         if self.method in ("auto", "exact"):
             try:
-                return exactly()
+                with until(self.deadline):
+                    return exactly()
             except TooManyWorlds as error:
                 if self.method == "exact":
                     raise
@@ -130,12 +133,15 @@ class Reasoner:
         """Return the number of models: see :func:`lbm.count`."""
         evidence, deadline = self._evidence(given), deadline_in(seconds)
         kept = self._projected(project)
+        aside = ganak_installed()
+        half = time.monotonic() + (deadline - time.monotonic()) / 2
         try:
-            return exact.count(self.theory, given=evidence, project=kept, known=self._known)
-        except TooManyWorlds:
+            with until(half if aside else deadline):
+                return exact.count(self.theory, given=evidence, project=kept, known=self._known)
+        except (TooManyWorlds, NoAnswer):
             from lbm.reasoning.solvers.counters import count_aside
 
-            number = count_aside(self.theory, evidence, kept, deadline)
+            number = count_aside(self.theory, evidence, kept, deadline) if aside else None
             if number is None:
                 raise
             return number

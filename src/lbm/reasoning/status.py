@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Final
 
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.reasoning.clock import left, spent
 from lbm.reasoning.components.answers import NoWorlds
 from lbm.reasoning.solvers.proof import entailed, satisfiable
 
@@ -73,8 +73,8 @@ def settle(
         return Settled(None, world=yes.world)
     if not preferred or not has_soft(theory):
         return Settled("undecided", world=yes.world)
-    from lbm.reasoning.optimum import preferred as is_preferred
-    from lbm.reasoning.optimum import why_preferred
+    from lbm.reasoning.preference import preferred as is_preferred
+    from lbm.reasoning.preference import why_preferred
 
     best = is_preferred(theory, query, given=given, seconds=left(deadline))
     if best is None:
@@ -98,13 +98,3 @@ def has_soft(theory: Theory) -> bool:
     if isinstance(packed, PackedStatements):
         return packed.weights is not None and bool(packed.weights.any())
     return any(statement.weight is not None for statement in packed)
-
-
-def left(deadline: float) -> float | None:
-    """Return the seconds up to a deadline, a few at least; None: there is no deadline."""
-    return None if deadline == math.inf else max(1e-3, deadline - time.monotonic())
-
-
-def spent(deadline: float) -> bool:
-    """Return whether a deadline has passed."""
-    return time.monotonic() > deadline

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, postorder
+from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import ALL, Words, restrict
 from lbm.reasoning.components.apart import Component, assign
 from lbm.reasoning.components.batches import Batches
@@ -61,6 +62,7 @@ class Blocks(Batches):
         values: dict[str, bool] = {}
         reached = [self._allowed(np.full(self.words, every), 0, values)]
         while True:
+            tick()
             depth = len(reached) - 1
             if reached[-1] is not None and depth < len(self.high):
                 values[self.high[depth]] = False

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Sequence
 from typing import Final
 
+from lbm.reasoning.clock import tick
+
 WIDTH: Final = 20
 """Atoms a table of elimination may have beside the one that is summed out."""
 
@@ -52,6 +54,7 @@ def _greedy(near: list[set[int]], last: set[int], backwards: bool, fill: bool) -
     heap = [] if fill else [(cost(variable), variable) for variable in left]
     heapq.heapify(heap)
     while left:
+        tick()
         if fill:
             variable = min(left, key=lambda v: (cost(v), v))
         else:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lbm.knowledge.clauses import definitional
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.weighted import check_cells
+from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import (
     Array,
     Bools,
@@ -157,6 +158,7 @@ class Buckets:
         result = _Run()
         kept = 0
         for variable in self.order:
+            tick()
             table = _times(buckets.pop(variable), variable, turn, logs)
             summed, step = self._sum_out(table, variable, scale, temperature, logs, steps)
             if steps:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lbm.knowledge.formula import Formula, atoms_of, make
 from lbm.logic.elimination import Elimination
+from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import (
     TooManyWorlds,
     Words,
@@ -278,6 +279,7 @@ class Cases:
         self.cases: list[Split] = []
         waiting: list[tuple[Formula, ...]] = [()]
         while waiting:
+            tick()
             literals = waiting.pop()
             case = fall_apart(component.atoms, [*component.hard, *literals], component.soft)
             if case is None:

@@ -9,19 +9,17 @@ from lbm.errors import LbmError, NoAnswer
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import weighted_clauses
+from lbm.reasoning.clock import left, spent
 from lbm.reasoning.solvers import aside
-from lbm.reasoning.status import left, spent
 
 
 def count_aside(
     theory: Theory, given: Formula | None, project: Iterable[str] | None, deadline: float
 ) -> int | None:
-    """Return the number of models, or of restrictions; None: no counter is there, or it cannot take this.
+    """Return the number of models, or of restrictions; None: it cannot take this theory.
 
     Definitions are full equivalences, so that each world of the theory is counted once.
     """
-    if not aside.ganak_installed():
-        return None
     if spent(deadline):
         raise NoAnswer("no answer within the seconds allowed: allow more")
     hard = [statement.formula for statement in theory if statement.weight is None]

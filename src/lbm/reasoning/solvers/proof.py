@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
-from math import inf
 from typing import Any, Final
 
 from lbm.knowledge.clauses import as_clause, definitional
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.knowledge.weighted import check_cells
+from lbm.reasoning.clock import deadline_in
 
 SOLVER: Final = "minisat22"
 """It knows assumptions and cores and can be stopped; pysat cannot stop CaDiCaL."""
@@ -137,15 +137,6 @@ def prove(theory: Theory, *, seconds: float | None = None) -> Verdict:
     if answer is not False:
         return Verdict(answer)
     return _shrink(problem, deadline)
-
-
-def deadline_in(seconds: float | None) -> float:
-    """Return when ``seconds`` will have passed, on the clock of ``time.monotonic``; None: never."""
-    if seconds is None:
-        return inf
-    if not seconds > 0:
-        raise ValueError(f"seconds must be a positive number, got {seconds}")
-    return time.monotonic() + seconds
 
 
 class _Problem:

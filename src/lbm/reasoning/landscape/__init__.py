@@ -1,0 +1,1 @@
+"""The energy landscape of a machine: taken apart into components, whose states are weighed block by block."""

@@ -1,0 +1,307 @@
+"""A machine with evidence, taken apart; a component with formulae by cases, each of them a whole again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from scipy.sparse import coo_array, csc_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
+
+from lbm.errors import UnknownAtom
+from lbm.knowledge.formula import Formula, atoms_of, conjunction
+from lbm.logic.elimination import Mask
+from lbm.machine.rbm import Floats, Ints, Machine
+from lbm.reasoning.components.answers import Bools, NoWorlds, TooManyWorlds, how_many
+from lbm.reasoning.components.apart import Component, fall_apart
+from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
+from lbm.reasoning.landscape.layers import log_sum, shares
+from lbm.reasoning.landscape.parts import LIMIT, Part, States
+
+CASE: Final = 1 << 12
+"""Worlds whose weighing takes as long as to set up one case of a formula."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A machine, the number c/τ its energies are multiplied by, and the components solved so far."""
+
+    machine: Machine
+    scale: float
+    known: dict[Hashable, Part] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, machine: Machine, confidence: float, temperature: float) -> Question:
+        """Return the question, once its numbers are checked."""
+        for name, value in (("confidence", confidence), ("temperature", temperature)):
+            if not 0 < value < np.inf:
+                raise ValueError(f"{name} must be a positive number, got {value}")
+        weights = csc_array(machine.weights, dtype=np.float64)
+        if not weights.has_canonical_format or not weights.data.all():
+            weights = weights.copy()
+            weights.sum_duplicates()
+            weights.eliminate_zeros()
+        scale = confidence / temperature
+        with np.errstate(over="ignore", invalid="ignore"):
+            numbers = (weights.data, machine.hidden_bias, machine.visible_bias)
+            largest = scale * sum(float(np.abs(some).sum()) for some in numbers)
+        if not largest < np.inf:
+            raise ValueError(
+                "expected finite weights and biases, also when multiplied by confidence/temperature = "
+                f"{scale:g}, got {largest} as the sum of their sizes: give smaller ones"
+            )
+        return cls(replace(machine, weights=weights), scale)
+
+    def check(self, formula: Formula, role: str) -> None:
+        """Raise unless ``formula`` is one, over declared atoms; ``role`` says what it was meant to be."""
+        if not isinstance(formula, Formula):
+            raise TypeError(f"the {role} is a formula, got {formula!r}: lbm.parse('a -> b') makes one")
+        known = set(self.machine.declared)
+        for name in atoms_of(formula):
+            if name not in known:
+                raise UnknownAtom(name, self.machine.declared, "machine")
+
+    def ask(self, evidence: Formula | None) -> Whole | None:
+        """Return the machine with evidence, taken apart; None: the evidence contradicts itself."""
+        if evidence is not None:
+            self.check(evidence, "evidence")
+        split = fall_apart(self.machine.declared, [] if evidence is None else [evidence], ())
+        if split is None:
+            return None
+        place = {name: i for i, name in enumerate(self.machine.declared)}
+        fixed = {place[name]: value for name, value in split.fixed.items()}
+        links = [([place[name] for name in part.atoms], part.hard) for part in split.components]
+        return Whole(self.machine, self.scale, self.known, fixed, links)
+
+    def possible(self, evidence: Formula | None) -> Whole:
+        """Return the machine with evidence, taken apart; raise NoWorlds if nothing keeps the evidence."""
+        whole = self.ask(evidence)
+        if whole is None or any(part.log == -math.inf for part in whole.parts if part.constrained):
+            raise NoWorlds(evidence)
+        return whole
+
+
+class Whole:
+    """A machine some of whose atoms are settled: what they give, atoms by themselves, and components.
+
+    ``constant`` is the logarithm of what needs no sum; ``places[i]`` says which of the declared atoms
+    those of ``parts[i]`` are. A link is a list of atoms that formulae tie together, and the formulae.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        scale: float,
+        known: dict[Hashable, Part],
+        fixed: Mapping[int, bool],
+        links: Sequence[tuple[list[int], tuple[Formula, ...]]] = (),
+    ) -> None:
+        atoms, units, self.size = len(machine.atoms), machine.hidden, len(machine.declared)
+        self.fixed = fixed
+        values = np.full(atoms, -1, dtype=np.int8)
+        values[list(fixed)] = list(fixed.values())
+        row, data = machine.weights.indices.astype(np.int64), machine.weights.data
+        column = np.repeat(np.arange(units), np.diff(machine.weights.indptr))
+        true, free = values[row] == 1, values[row] < 0
+        bias = machine.hidden_bias + np.bincount(column[true], data[true], minlength=units)
+        row, column, data = row[free], column[free], data[free]
+
+        used, open_ = np.zeros(atoms, dtype=bool), np.zeros(units, dtype=bool)
+        used[row], open_[column] = True, True
+        for tied, _ in links:
+            used[tied] = True
+        self.idle = np.flatnonzero(~used[: self.size] & (values[: self.size] < 0))
+        self.chances = expit(scale * machine.visible_bias[self.idle])
+        alone = np.concatenate([bias[~open_], machine.visible_bias[self.idle]])
+        settled = scale * float(machine.visible_bias[values == 1].sum())
+        self.constant = settled + float(np.logaddexp(0.0, scale * alone).sum())
+
+        label = _components(atoms, units, row, column, [tied for tied, _ in links])
+        atom, unit = _Sorted(np.flatnonzero(used), label), _Sorted(np.flatnonzero(open_), label[atoms:])
+        entry = _Sorted(np.arange(len(column)), label[atoms:][column])
+        serves = np.flatnonzero((machine.owner >= machine.formulae) & open_[machine.unit])
+        serve = _Sorted(serves, label[atoms:][machine.unit])
+        formulae: dict[int, tuple[Formula, ...]] = {}
+        for tied, some in links:
+            formulae[int(label[tied[0]])] = formulae.get(int(label[tied[0]]), ()) + some
+
+        self.parts: list[Part] = []
+        self.places: list[Ints] = []
+        for number in np.unique(label[:atoms][used]).tolist():
+            mine, my_units, entries, services = (some.of(number) for some in (atom, unit, entry, serve))
+            declared = int(np.searchsorted(mine, self.size))
+            names = tuple([machine.atoms[i] for i in mine.tolist()])
+            starts = np.append(np.searchsorted(column[entries], my_units), len(entries))
+            weights = csc_array(
+                (data[entries], atom.place[row[entries]], starts), shape=(len(mine), len(my_units))
+            )
+            component = Machine(
+                names,
+                weights,
+                machine.visible_bias[mine],
+                bias[my_units],
+                unit_weights=machine.unit_weights[my_units],
+                owner=atom.place[machine.owner[services] - machine.formulae + self.size] - declared,
+                unit=unit.place[machine.unit[services]],
+                definitions=names[declared:],
+            )
+            self.places.append(mine[:declared])
+            self.parts.append(_part(component, scale, known, formulae.get(number, ())))
+
+    def logs(self) -> list[float]:
+        """Return numbers that add up to log Z; minus infinity is among them if there is no world."""
+        return [self.constant, *(part.log for part in self.parts)]
+
+    @property
+    def log(self) -> float:
+        """The logarithm of Z."""
+        return math.fsum(self.logs())
+
+    def log_ratio(self, below: Whole) -> float:
+        """Return log(Z/Z below); what both have in common is not looked at."""
+        mine, theirs = Counter(self.parts), Counter(below.parts)
+        more = [part.log for part in (mine - theirs).elements()]
+        less = [-part.log for part in (theirs - mine).elements()]
+        return math.fsum([self.constant, -below.constant, *more, *less])
+
+    def marginals(self) -> Floats | None:
+        """Return the probability of each declared atom; None: there is no world."""
+        found = np.zeros(self.size)
+        found[list(self.fixed)] = list(self.fixed.values())
+        found[self.idle] = self.chances
+        for places, part in zip(self.places, self.parts, strict=True):
+            chances = part.marginals
+            if chances is None:
+                return None
+            found[places] = chances
+        return found
+
+    def draw(self, n: int, rng: np.random.Generator) -> Bools:
+        """Return ``n`` independent draws, shape (n, declared atoms)."""
+        found = np.zeros((n, self.size), dtype=bool)
+        for place, value in self.fixed.items():
+            found[:, place] = value
+        for place, chance in zip(self.idle.tolist(), self.chances.tolist(), strict=True):
+            found[:, place] = rng.random(n) < chance
+        for places, part in zip(self.places, self.parts, strict=True):
+            found[:, places] = part.draw(n, rng)
+        return found
+
+
+def _components(atoms: int, units: int, row: Ints, column: Ints, links: Sequence[list[int]]) -> Ints:
+    """Return the number of the component of every atom, then of every unit, shape (atoms + units,)."""
+    tied = [(link[0], other) for link in links for other in link[1:]]
+    left, right = np.array(tied, dtype=np.int64).reshape(-1, 2).T
+    ends = np.concatenate([row, left]), np.concatenate([column + atoms, right])
+    graph = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(atoms + units, atoms + units))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+class _Sorted:
+    """Things by their component: ``of`` gives those of one, ``place`` where among them each stands."""
+
+    def __init__(self, things: Ints, label: Ints) -> None:
+        order = np.argsort(label[things], kind="stable")
+        self._things, self._labels = things[order], label[things][order]
+        self.place = np.zeros(len(label), dtype=np.int64)
+        self.place[self._things] = np.arange(len(things)) - np.searchsorted(self._labels, self._labels)
+
+    def of(self, number: int) -> Ints:
+        """Return the things of one component, in order."""
+        begin, end = np.searchsorted(self._labels, [number, number + 1])
+        return self._things[begin:end]
+
+
+# --- a component with formulae -------------------------------------------------------------------
+
+
+def _part(machine: Machine, scale: float, known: dict[Hashable, Part], formulae: tuple[Formula, ...]) -> Part:
+    """Return the component of these formulae; one that is made of the same numbers is known already."""
+    weights = machine.weights
+    numbers = (weights.data, weights.indices, weights.indptr, machine.visible_bias, machine.hidden_bias)
+    defined = (machine.unit_weights, machine.owner, machine.unit) if machine.definitions else ()
+    names = (machine.declared, formulae) if formulae else ()
+    sizes = len(machine.atoms), len(machine.definitions)
+    key = (sizes, names, *(some.tobytes() for some in (*numbers, *defined)))
+    found = known.get(key)
+    if found is None:
+        found = _constrained(machine, scale, known, formulae) if formulae else States(machine, scale)
+        known[key] = found
+    return found
+
+
+def _constrained(
+    machine: Machine, scale: float, known: dict[Hashable, Part], formulae: tuple[Formula, ...]
+) -> Part:
+    """Return a component on which formulae hold: by their cubes, or world by world if that is less work."""
+    size = len(machine.declared)
+    by_world = States(machine, scale, conjunction(formulae))
+    if 1 << size <= CASE:
+        return by_world
+    try:
+        found = Cubes(Component(machine.declared, formulae, ()), MAX_CUBES)
+    except TooManyWorlds:
+        if size <= LIMIT:
+            return by_world
+        raise TooManyWorlds(
+            f"query and evidence tie {size} atoms together, which make {how_many(size)} worlds, beyond "
+            f"{LIMIT} atoms (limit LIMIT), and have no strict DNF of up to {MAX_CUBES} cubes that "
+            "elimination finds (limit MAX_CUBES): ask something simpler, or sample",
+            limit="LIMIT",
+            value=LIMIT,
+        ) from None
+    shortest = LIMIT if machine.definitions else machine.hidden
+    work = sum((1 << min(free, shortest)) + CASE for free in found.frees)
+    return by_world if size <= LIMIT and 1 << size <= work else _Cases(machine, scale, known, found.cubes)
+
+
+class _Cases(Part):
+    """A component by cubes that exclude one another: each settles some atoms, and the rest falls apart."""
+
+    constrained = True
+
+    def __init__(
+        self, machine: Machine, scale: float, known: dict[Hashable, Part], cubes: Sequence[Mask]
+    ) -> None:
+        self.machine, self.scale, self.known, self.cubes = machine, scale, known, cubes
+
+    def _case(self, cube: Mask) -> Whole:
+        true, false = cube
+        places = range(len(self.machine.declared))
+        fixed = {i: bool(true >> i & 1) for i in places if (true | false) >> i & 1}
+        return Whole(self.machine, self.scale, self.known, fixed)
+
+    @cached_property
+    def logs(self) -> Floats:
+        """The logarithm of Z of each case, shape (cubes,)."""
+        return np.array([self._case(cube).log for cube in self.cubes], dtype=np.float64)
+
+    @cached_property
+    def log(self) -> float:
+        return log_sum(self.logs)
+
+    @cached_property
+    def marginals(self) -> Floats | None:
+        top, total, ones = -math.inf, 0.0, np.zeros(len(self.machine.declared))
+        for cube in self.cubes:
+            case = self._case(cube)
+            chances = case.marginals()
+            assert chances is not None  # a case has no formulae left that could exclude a world
+            log = case.log
+            if log > top:
+                less = math.exp(top - log)
+                top, total, ones = log, total * less, ones * less
+            total += math.exp(log - top)
+            ones += math.exp(log - top) * chances
+        return np.minimum(ones / total, 1.0) if total else None
+
+    def draw(self, n: int, rng: np.random.Generator) -> Bools:
+        drawn = rng.multinomial(n, shares(self.logs))
+        found = [self._case(self.cubes[i]).draw(int(drawn[i]), rng) for i in np.flatnonzero(drawn).tolist()]
+        return rng.permutation(np.concatenate([np.zeros((0, len(self.machine.declared)), bool), *found]))

@@ -1,0 +1,155 @@
+"""What is preferred: true in every best world of a theory; and which statements make it so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from lbm.errors import NoAnswer
+from lbm.knowledge.formula import Formula, atoms_of, holds
+from lbm.knowledge.theory import Theory
+from lbm.reasoning.clock import deadline_in
+from lbm.reasoning.components.answers import NoWorlds
+from lbm.reasoning.components.apart import check_formula
+from lbm.reasoning.search.judge import Judge, Judged
+from lbm.reasoning.search.routes import find
+
+
+def preferred(
+    theory: Theory, query: Formula, *, given: Formula | None = None, seconds: float | None = 10.0
+) -> bool | None:
+    """Return whether ``query`` is true in every best world of those that keep the evidence.
+
+    It is if every world without it is proven to lose more than some world loses. None: not settled in
+    time. Raises NoWorlds if no model keeps the evidence.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> preferred(Theory(["a ^ b", (2, "a"), (1, "b")]), parse("a"))
+    True
+    """
+    deadline = deadline_in(seconds)
+    check_formula(theory, query, "query")
+    if given is not None:
+        check_formula(theory, given, "evidence")
+    now = time.monotonic()
+    every = find(Judge(theory, given), now + (deadline - now) / 2)
+    if not every.worlds:
+        return None
+    if every.optimal and not holds(query, every.worlds[0].named(theory.atoms)):
+        return False
+    judge = Judge(theory, ~query if given is None else given & ~query)
+    return _loses_more(judge, every.lost, every.bound, deadline)[0]
+
+
+def why_preferred(
+    theory: Theory, query: Formula, *, given: Formula | None = None, seconds: float | None = 10.0
+) -> tuple[tuple[int, ...], bool]:
+    """Return numbers of statements that make ``query`` true in every best world, and whether all are needed.
+
+    Every world that keeps the evidence and the hard ones of them, and in which the query is false, loses more
+    by the soft ones of them alone than the best world loses of all formulae. So the query stays
+    preferred whatever the other formulae say, as long as that world loses no more.
+
+    Raises ValueError if the query is not preferred, NoAnswer if that was not settled in time.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> why_preferred(Theory(["a -> b", (2, "a"), (1, "c"), "d"]), parse("b"))
+    ((0, 1), True)
+    """
+    deadline = deadline_in(seconds)
+    check_formula(theory, query, "query")
+    if given is not None:
+        check_formula(theory, given, "evidence")
+    now = time.monotonic()
+    whole = Judge(theory, given)
+    every = find(whole, now + (deadline - now) / 2)
+    if not every.optimal:
+        raise NoAnswer(f"the best world was not proven to be best within {seconds} seconds: allow more")
+    against = ~query if given is None else given & ~query
+    judge = Judge(theory, against)
+    witnesses: list[Judged] = []  # worlds without the query; what keeps one of them cheap gives no reason
+
+    def suffice(numbers: Iterable[int]) -> bool | None:
+        kept = sorted(numbers)
+        chosen = frozenset(kept)
+        if any(judge.lost_by(witness, chosen) <= every.lost for witness in witnesses):
+            return False
+        part = Theory.from_parts(theory.atoms, tuple(theory.statements[i] for i in kept))
+        answer, world = _loses_more(Judge(part, against, judge.places), every.lost, every.lost, deadline)
+        if world is not None and answer is False:
+            witnesses.append(judge.look(world.values))
+        return answer
+
+    far, near = _by_distance(theory, against)
+    first = suffice([*far, *near])
+    if first is None:
+        raise NoAnswer(f"whether the query is preferred was not settled within {seconds} seconds: allow more")
+    if not first:
+        raise ValueError("the query is not preferred: some best world does without it")
+    return _smallest([near, far], suffice)
+
+
+def _loses_more(judge: Judge, lost: int, bound: int, deadline: float) -> tuple[bool | None, Judged | None]:
+    """Return whether every world loses more than ``lost``, or else one that loses at most ``bound``.
+
+    None: neither was proven in time.
+    """
+
+    def enough(least: int | None, proven: int) -> bool:
+        return proven > lost or (least is not None and least <= bound)
+
+    try:
+        found = find(judge, deadline, enough=enough)
+    except NoWorlds:
+        return True, None
+    if found.bound > lost:
+        return True, None
+    if found.worlds and found.lost <= bound:
+        return False, found.worlds[0]
+    return None, None
+
+
+def _by_distance(theory: Theory, formula: Formula) -> tuple[list[int], list[int]]:
+    """Return the numbers of statements that no chain of shared atoms ties to ``formula``, and the others.
+
+    The latter come with the longest chains first.
+    """
+    names = [atoms_of(statement.formula) for statement in theory]
+    meets: dict[str, list[int]] = {}
+    for number, atoms in enumerate(names):
+        for name in atoms:
+            meets.setdefault(name, []).append(number)
+    near: dict[int, None] = {}
+    waiting, seen = list(atoms_of(formula)), set(atoms_of(formula))
+    for name in waiting:  # it grows as it is walked
+        for number in meets.get(name, ()):
+            if number not in near:
+                near[number] = None
+                waiting += [other for other in names[number] if other not in seen]
+                seen.update(names[number])
+    return [number for number in range(len(names)) if number not in near], list(near)[::-1]
+
+
+def _smallest(
+    parts: list[list[int]], suffice: Callable[[Iterable[int]], bool | None]
+) -> tuple[tuple[int, ...], bool]:
+    """Return a minimal subset that suffices, and whether that is proven; the last part is tried first.
+
+    More statements suffice wherever fewer do. So what cannot be left out while others are still there
+    cannot be left out at all.
+    """
+    needed: list[int] = []
+    waiting = [part for part in parts if part]
+    while waiting:
+        part = waiting.pop()
+        answer = suffice([*needed, *(number for other in waiting for number in other)])
+        if answer is None:
+            return tuple(sorted([*needed, *part, *(number for other in waiting for number in other)])), False
+        if answer:
+            continue
+        if len(part) == 1:
+            needed += part
+        else:
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
+    return tuple(sorted(needed)), True
