@@ -11,6 +11,7 @@ import numpy as np
 
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Floats, Machine
+from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import Bools, TooManyWorlds, how_many
 from lbm.reasoning.landscape.layers import Coins, Defined, Layer, Table, log_sum, shares
 
@@ -70,6 +71,7 @@ class States(Part):
 
     def _block(self, layer: Layer, number: int) -> Floats:
         """Return log weights of the states of a block, -inf for worlds where the formula is false."""
+        tick()
         logs = layer.block(number)
         if self.keep is None:
             return logs

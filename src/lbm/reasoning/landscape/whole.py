@@ -218,7 +218,7 @@ class _Sorted:
         return self._things[begin:end]
 
 
-# --- a component with formulae -------------------------------------------------------------------
+# --- a component with formulae ---------------------------------------------------------------------
 
 
 def _part(machine: Machine, scale: float, known: dict[Hashable, Part], formulae: tuple[Formula, ...]) -> Part:
