@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from lbm.reasoning.clock import tick
@@ -15,15 +15,22 @@ _FILL: Final = 64  # atoms up to which elimination also looks for the order of l
 
 
 def order(
-    scopes: Sequence[Sequence[int]], variables: int, last: set[int], backwards: bool
+    scopes: tuple[tuple[int, ...], ...], variables: int, last: frozenset[int], backwards: bool
 ) -> tuple[list[int], int]:
     """Return an order of elimination and its width; those in ``last`` go after the others.
 
     If ``backwards`` they go from the greatest to the least. Past WIDTH the order is not finished, and the
     width is the first that was too large.
     """
+    return _order(scopes, variables, last, backwards, WIDTH)
+
+
+@lru_cache(maxsize=512)  # a case is looked at once to see whether it fits, and again for each question
+def _order(
+    scopes: tuple[tuple[int, ...], ...], variables: int, last: frozenset[int], backwards: bool, most: int
+) -> tuple[list[int], int]:
     widest = max(map(len, scopes), default=1) - 1
-    if widest > WIDTH:
+    if widest > most:
         return [], widest
     best: tuple[list[int], int] | None = None
     for fill in (False, True) if variables <= _FILL else (False,):
@@ -33,14 +40,16 @@ def order(
                 near[variable].update(scope)
         for variable, others in enumerate(near):
             others.discard(variable)
-        found = _greedy(near, last, backwards, fill)
+        found = _greedy(near, last, backwards, fill, most)
         if best is None or found[1] < best[1]:
             best = found
     assert best is not None
     return best
 
 
-def _greedy(near: list[set[int]], last: set[int], backwards: bool, fill: bool) -> tuple[list[int], int]:
+def _greedy(
+    near: list[set[int]], last: frozenset[int], backwards: bool, fill: bool, most: int
+) -> tuple[list[int], int]:
     def cost(variable: int) -> tuple[bool, int, int]:
         if backwards and variable in last:
             return True, -variable, 0
@@ -63,7 +72,7 @@ def _greedy(near: list[set[int]], last: set[int], backwards: bool, fill: bool) -
                 continue
         others = near[variable]
         width = max(width, len(others))
-        if width > WIDTH:
+        if width > most:
             return order, width
         order.append(variable)
         left.discard(variable)

@@ -103,8 +103,8 @@ class Buckets:
         for define in (False, True):
             self.factors, self.variables = self._factors(define)
             # Variables that are only asked to exist go first.
-            last = set(range(self.variables)) if keep is None else set(kept)
-            scopes = [factor.scope for factor in self.factors]
+            last = frozenset(range(self.variables) if keep is None else kept)
+            scopes = tuple(factor.scope for factor in self.factors)
             self.order, width = order(scopes, self.variables, last, in_order)
             self.exists = set(range(self.variables)) - last
             if len(self.order) == self.variables:  # finished: no table is wider than WIDTH
