@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
 .NOTPARALLEL:
-.PHONY: help setup demo test check format lint types contracts examples docs wheel bench lock clean
+.PHONY: help setup demo test check format lint types contracts examples notebooks docs wheel bench lock clean
 
 help:                     ## these lines
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -43,7 +43,7 @@ test: setup               ## all tests and the examples in docstrings, README an
 	$(call heading,tests)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov
 
-check: setup format lint types contracts test examples docs wheel ## all that must hold before a change is merged
+check: setup format lint types contracts test examples notebooks docs wheel ## all that must hold before a change is merged
 	$(call heading,all checks passed)
 
 # ------------------------------------------------------------------------------------------------- parts of check
@@ -67,6 +67,10 @@ contracts: setup          ## rooms import only the rooms above them
 examples: setup           ## run every script in examples/
 	@set -e; for script in examples/*.py; do \
 		printf '\n== example: %s\n' "$$script"; $(BIN)/python "$$script"; done
+
+notebooks: setup          ## do the notebooks of docs/ still print what is stored? (tools/notebooks.py stores it anew)
+	$(call heading,notebooks)
+	$(BIN)/python tools/notebooks.py --check
 
 docs: setup               ## the site, in site/
 	$(call heading,docs)

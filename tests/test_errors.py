@@ -17,8 +17,10 @@ from lbm.errors import (
     MachineFileError,
     MissingExtra,
     NoAnswer,
+    NoWorlds,
     ParseError,
     TooManyCubes,
+    TooManyWorlds,
     UnknownAtom,
     WeightError,
     WrongDistribution,
@@ -39,6 +41,8 @@ SAMPLES = [
     MachineFileError("f.lbm is no machine"),
     MissingExtra("plots", "drawing", "matplotlib"),
     NoAnswer("no answer within 1 second"),
+    NoWorlds(),
+    TooManyWorlds("too many worlds", limit="LIMIT", value=30),
     WrongDistribution("block Gibbs samples a machine"),
 ]
 
@@ -59,7 +63,7 @@ def test_an_error_survives_a_pickle_with_all_its_parts(error):
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
 def test_an_error_is_a_builtin_kind_too_and_ends_a_command_with_its_status(error):
     assert isinstance(error, LbmError)
-    assert error.exit_status == (3 if isinstance(error, NoAnswer) else 2)
+    assert error.exit_status == {NoWorlds: 1, NoAnswer: 3, TooManyWorlds: 3}.get(type(error), 2)
     others = [kind for kind in type(error).__mro__ if kind.__module__ == "builtins"]
     assert type(error) is LbmError or others[0] not in (builtins.Exception, builtins.BaseException)
 

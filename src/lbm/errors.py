@@ -86,12 +86,38 @@ class NoAnswer(LbmError, TimeoutError):
         return str(self.args[0])
 
 
+class NoWorlds(LbmError, ValueError):
+    """A question without meaning, since there is no world to speak of.
+
+    ``evidence`` is the formula that no model keeps; None: the hard formulae allow no world at all.
+    """
+
+    exit_status = 1
+
+    def __init__(self, evidence: object = None) -> None:
+        super().__init__(evidence)
+        self.evidence = evidence
+
+    def __str__(self) -> str:
+        if self.evidence is None:
+            return "the hard formulae allow no world; `lbm check` names those of a theory that clash"
+        shown = repr(self.evidence)[1:-1]
+        shown = shown if len(shown) <= 100 else shown[:100] + " ..."
+        return f"the evidence is impossible: no world keeps {shown} and every hard formula"
+
+
 class WrongDistribution(LbmError, ValueError):
     """A method that cannot sample the distribution asked for."""
 
 
 class TooManyCubes(LimitExceeded):
     """A strict DNF that would pass its budget."""
+
+
+class TooManyWorlds(LimitExceeded):
+    """A question whose exact answer would take too long, or too much room."""
+
+    exit_status = 3
 
 
 class UnknownAtom(LbmError, KeyError):

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pysat.solvers import Solver
 
-from lbm.errors import LimitExceeded, UnknownAtom
+from lbm.errors import LimitExceeded, NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import FALSE, TRUE, atleast, atmost, atom, conjunction, disjunction, exactly
 from lbm.knowledge.parser import parse
@@ -24,8 +24,6 @@ from lbm.reasoning.components.apart import take_apart
 from lbm.reasoning.components.batches import Batches
 from lbm.reasoning.exact import (
     METHODS,
-    NoWorlds,
-    TooManyWorlds,
     best_worlds,
     count,
     draw,

@@ -18,13 +18,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lbm.errors import LimitExceeded, NoAnswer, UnknownAtom
+from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, UnknownAtom
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import preference
-from lbm.reasoning.components.answers import NoWorlds
 from lbm.reasoning.optimum import best
 from lbm.reasoning.preference import preferred, why_preferred
 from lbm.reasoning.search import judge as judging

@@ -11,13 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import lbm
-from lbm.errors import NoAnswer, ParseError, UnknownAtom, WrongDistribution
+from lbm.errors import NoAnswer, NoWorlds, ParseError, TooManyWorlds, UnknownAtom, WrongDistribution
 from lbm.knowledge.formula import FALSE, TRUE, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import query, reasoner
 from lbm.reasoning.answer import number
 from lbm.reasoning.components import apart, whole
-from lbm.reasoning.components.answers import NoWorlds, TooManyWorlds
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling import estimates
 from tests.oracles import Oracle, truth

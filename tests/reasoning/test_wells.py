@@ -18,13 +18,12 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csc_array
 from scipy.stats import chi2
 
-from lbm.errors import UnknownAtom
+from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, atleast, atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning.exact import NoWorlds, TooManyWorlds
 from lbm.reasoning.landscape import layers, parts, whole
 from lbm.reasoning.wells import draw, log_partition, log_probability, marginals, probability
 from tests.oracles import truth
@@ -663,3 +662,12 @@ def test_what_is_no_formula_or_no_number_of_draws_is_said():
         marginals(machine, given="a")
     with pytest.raises(ValueError, match="number of draws from 0 up, got -1"):
         draw(machine, -1, np.random.default_rng(0))
+
+
+def test_what_a_huge_weight_gives_to_all_worlds_alike_cancels():
+    machine = translate(Theory([(10**16, "a"), ("0.2", "b")]))
+    assert probability(machine, parse("b"), given=parse("a")) == pytest.approx(
+        probability(translate(Theory([("0.2", "b")])), parse("b")), abs=1e-12
+    )
+    idle = translate(Theory([(10**18, "a")], atoms=["b"]))
+    assert probability(idle, parse("b"), given=parse("a")) == 0.5

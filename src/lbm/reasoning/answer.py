@@ -74,7 +74,7 @@ class Answer:
 
     def lines(self) -> list[str]:
         """Return the answer as lines of text."""
-        asked = shown(self.query) + ("" if self.given is None else f" | {shown(self.given)}")
+        asked = _inside(self.query) + ("" if self.given is None else f" | {_inside(self.given)}")
         found = [f"P({asked}) {self._size()}", _STATUS[self.status]]
         if self.reasons is not None and self.status is not None:
             settled = self.status != "undecided"
@@ -233,12 +233,19 @@ class Marginals(Mapping[str, float]):
         return f"<table>{rows}</table><div style='color: gray'>{escape(self.lines()[len(self)])}</div>"
 
 
+def _inside(formula: Formula) -> str:
+    """Return the text of a formula so that no bar in it looks like the one before the evidence."""
+    text = shown(formula)
+    return f"({text})" if " | " in text else text
+
+
 def sampled_lines(estimate: Estimate, sweeps: int, note: str) -> list[str]:
     """Return how good an estimate from chains is, as lines of text."""
     said = "converged" if estimate.converged else "NOT CONVERGED"
     found = [
         f"{said}: {estimate.chains} chains, {sweeps} sweeps each, {estimate.kept:.3g} of the states kept, "
-        f"effective size {estimate.effective_size:.0f}, R-hat {estimate.r_hat:.4f}"
+        f"effective size {estimate.effective_size:.0f}, "
+        + (f"R-hat {estimate.r_hat:.4f}" if not estimate.r_hat > 100 else "R-hat above 100")
     ]
     return [*found, f"not exact, since {note}"] if note else found
 

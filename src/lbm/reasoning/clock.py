@@ -33,6 +33,11 @@ def spent(deadline: float) -> bool:
     return time.monotonic() > deadline
 
 
+def at_most(seconds: float) -> float:
+    """Return how long a part of the work may take: ``seconds``, or what is left of the time if less."""
+    return max(1e-3, min(seconds, _deadline.get() - time.monotonic()))
+
+
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
     """Let every tick in this block raise NoAnswer once the deadline has passed; each thread has its own."""

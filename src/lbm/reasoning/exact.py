@@ -23,22 +23,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from lbm.errors import UnknownAtom
+from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.components import whole
-from lbm.reasoning.components.answers import (
-    Bools,
-    Models,
-    NoWorlds,
-    TooManyWorlds,
-    check_room,
-    listed,
-    unpack,
-    words_for,
-)
+from lbm.reasoning.components.answers import Bools, Models, check_room, listed, unpack, words_for
 from lbm.reasoning.components.apart import Split, assume, check_formula, exponent, take_apart
 from lbm.reasoning.components.whole import Known
 from lbm.reasoning.solvers.proof import satisfiable
@@ -47,8 +38,6 @@ __all__ = [
     "METHODS",
     "Known",
     "Models",
-    "NoWorlds",
-    "TooManyWorlds",
     "best_worlds",
     "count",
     "draw",

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from html import escape
+from typing import Final
 
 import numpy as np
 
@@ -20,13 +22,16 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.numbers import Weight, exact_sum, magnitude
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.answer import world_shown
 from lbm.reasoning.clock import deadline_in
 from lbm.reasoning.components.apart import check_formula
 from lbm.reasoning.search.judge import Judge
 from lbm.reasoning.search.routes import MAX_WORLDS, Found, find
 
+_SHOWN: Final = 20  # worlds that are printed
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Best:
     """The best worlds of a theory, as far as they are known.
 
@@ -64,6 +69,20 @@ class Best:
     method: str
     complete: bool = False
     sweeps: int = 0
+
+    def lines(self) -> list[str]:
+        """Return the worlds, what the first of them keeps and loses, and how good it is, as lines of text."""
+        found = [world_shown(world, world.values()) for world in self.worlds[:_SHOWN]]
+        if len(self.worlds) > _SHOWN:
+            found.append(f"and {len(self.worlds) - _SHOWN} more")
+        return [*found, f"satisfied {self.satisfied}, lost {self.lost}; {self.said}"]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        *worlds, last = (escape(line) for line in self.lines())
+        return "".join(f"<div><code>{world}</code></div>" for world in worlds) + f"<div>{last}</div>"
 
     @property
     def world(self) -> dict[str, bool]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from lbm.errors import NoAnswer
+from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import deadline_in
-from lbm.reasoning.components.answers import NoWorlds
 from lbm.reasoning.components.apart import check_formula
 from lbm.reasoning.search.judge import Judge, Judged
 from lbm.reasoning.search.routes import find

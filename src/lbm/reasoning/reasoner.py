@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from lbm.errors import NoAnswer
+from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
 from lbm.reasoning.clock import deadline_in, until
-from lbm.reasoning.components.answers import Bools, Models, NoWorlds, TooManyWorlds, check_room
+from lbm.reasoning.components.answers import Bools, Models, check_room
 from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
@@ -56,15 +56,15 @@ class _Effort:
 
     def either(self, exactly: Callable[[], _T], by_chains: Callable[[str], _T]) -> _T:
         """Return an exact answer or, if that is too much or not wanted, one by chains, told the reason."""
-        if self.method in ("auto", "exact"):
-            try:
-                with until(self.deadline):
+        with until(self.deadline):
+            if self.method in ("auto", "exact"):
+                try:
                     return exactly()
-            except TooManyWorlds as error:
-                if self.method == "exact":
-                    raise
-                return by_chains(str(error))
-        return by_chains("")
+                except TooManyWorlds as error:
+                    if self.method == "exact":
+                        raise
+                    return by_chains(str(error))
+            return by_chains("")
 
     @property
     def limits(self) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.reasoning.clock import left, spent
-from lbm.reasoning.components.answers import NoWorlds
 from lbm.reasoning.solvers.proof import entailed, satisfiable
 
 STATUSES: Final = ("entailed", "refuted", "preferred", "undecided")

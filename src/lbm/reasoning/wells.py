@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from lbm.errors import UnknownAtom
+from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import Formula, holds
 from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
-from lbm.reasoning.components.answers import Bools, NoWorlds, TooManyWorlds, check_room
+from lbm.reasoning.components.answers import Bools, check_room
 from lbm.reasoning.landscape.whole import Question
 
 __all__ = ["draw", "log_partition", "log_probability", "marginals", "probability"]

@@ -10,8 +10,7 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.errors import LbmError, LimitExceeded
-from lbm.knowledge.formula import Formula
+from lbm.errors import TooManyWorlds
 
 MAX_LISTED: Final = 1 << 30
 """Truth values, worlds times atoms, up to which worlds are listed."""
@@ -26,32 +25,6 @@ Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 """Worlds, shape (worlds, words): atom i is bit 63 - i % 64 of word i // 64, so order is lexicographic."""
-
-
-class NoWorlds(LbmError, ValueError):
-    """A probability that has no meaning, since there is no world to speak of.
-
-    ``evidence`` is the formula that no model keeps; None: the hard formulae allow no world at all.
-    """
-
-    exit_status = 1
-
-    def __init__(self, evidence: Formula | None = None) -> None:
-        super().__init__(evidence)
-        self.evidence = evidence
-
-    def __str__(self) -> str:
-        if self.evidence is None:
-            return "the hard formulae allow no world: `lbm check` names some that clash"
-        shown = repr(self.evidence)[1:-1]
-        shown = shown if len(shown) <= 100 else shown[:100] + " ..."
-        return f"the evidence is impossible: no world keeps {shown} and every hard formula"
-
-
-class TooManyWorlds(LimitExceeded):
-    """A question whose exact answer would take too long, or too much room."""
-
-    exit_status = 3
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,7 +84,7 @@ def check_room(worlds: int, atoms: int) -> None:
     if worlds * max(atoms, 1) > MAX_LISTED:
         raise TooManyWorlds(
             f"{worlds} worlds of {atoms} atoms are more than {MAX_LISTED} truth values (limit MAX_LISTED): "
-            "pass limit= for the first few, or project= for fewer atoms",
+            "ask for fewer worlds, or for fewer atoms",
             limit="MAX_LISTED",
             value=MAX_LISTED,
         )

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.errors import UnknownAtom
+from lbm.errors import TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import (
     CARDINALITIES,
     FALSE,
@@ -29,7 +29,7 @@ from lbm.knowledge.formula import (
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
-from lbm.reasoning.components.answers import Array, TooManyWorlds
+from lbm.reasoning.components.answers import Array
 
 MAX_FORMULAE: Final = 20_000
 """Formulae of a theory that is taken apart: each is looked at by itself, which takes time."""

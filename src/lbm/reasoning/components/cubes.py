@@ -7,16 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from lbm.errors import TooManyWorlds
 from lbm.logic.elimination import Elimination, Mask, times
-from lbm.reasoning.components.answers import (
-    TooManyWorlds,
-    Words,
-    check_room,
-    coins,
-    mask,
-    restrict,
-    words_for,
-)
+from lbm.reasoning.components.answers import Words, check_room, coins, mask, restrict, words_for
 from lbm.reasoning.components.apart import Component
 from lbm.reasoning.components.batches import Batches
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.errors import TooManyWorlds
 from lbm.knowledge.clauses import definitional
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.weighted import check_cells
@@ -18,7 +19,6 @@ from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import (
     Array,
     Bools,
-    TooManyWorlds,
     Words,
     check_room,
     column_of,

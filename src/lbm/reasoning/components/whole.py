@@ -16,11 +16,11 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import Formula, atoms_of, make
 from lbm.logic.elimination import Elimination
 from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import (
-    TooManyWorlds,
     Words,
     check_room,
     coins,

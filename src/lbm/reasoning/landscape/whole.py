@@ -14,11 +14,11 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from lbm.errors import UnknownAtom
+from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import Formula, atoms_of, conjunction
 from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Floats, Ints, Machine
-from lbm.reasoning.components.answers import Bools, NoWorlds, TooManyWorlds, how_many
+from lbm.reasoning.components.answers import Bools, how_many
 from lbm.reasoning.components.apart import Component, fall_apart
 from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
 from lbm.reasoning.landscape.layers import log_sum, shares
@@ -90,7 +90,7 @@ class Question:
 class Whole:
     """A machine some of whose atoms are settled: what they give, atoms by themselves, and components.
 
-    ``constant`` is the logarithm of what needs no sum; ``places[i]`` says which of the declared atoms
+    ``constants`` add up to the logarithm of what needs no sum; ``places[i]`` says which of the declared atoms
     those of ``parts[i]`` are. A link is a list of atoms that formulae tie together, and the formulae.
     """
 
@@ -119,8 +119,8 @@ class Whole:
         self.idle = np.flatnonzero(~used[: self.size] & (values[: self.size] < 0))
         self.chances = expit(scale * machine.visible_bias[self.idle])
         alone = np.concatenate([bias[~open_], machine.visible_bias[self.idle]])
-        settled = scale * float(machine.visible_bias[values == 1].sum())
-        self.constant = settled + float(np.logaddexp(0.0, scale * alone).sum())
+        settled = scale * machine.visible_bias[values == 1]
+        self.constants = [*settled.tolist(), *np.logaddexp(0.0, scale * alone).tolist()]
 
         label = _components(atoms, units, row, column, [tied for tied, _ in links])
         atom, unit = _Sorted(np.flatnonzero(used), label), _Sorted(np.flatnonzero(open_), label[atoms:])
@@ -156,7 +156,7 @@ class Whole:
 
     def logs(self) -> list[float]:
         """Return numbers that add up to log Z; minus infinity is among them if there is no world."""
-        return [self.constant, *(part.log for part in self.parts)]
+        return [*self.constants, *(part.log for part in self.parts)]
 
     @property
     def log(self) -> float:
@@ -168,7 +168,8 @@ class Whole:
         mine, theirs = Counter(self.parts), Counter(below.parts)
         more = [part.log for part in (mine - theirs).elements()]
         less = [-part.log for part in (theirs - mine).elements()]
-        return math.fsum([self.constant, -below.constant, *more, *less])
+        same = (-constant for constant in below.constants)  # what is equal cancels before anything is rounded
+        return math.fsum([*self.constants, *same, *more, *less])
 
     def marginals(self) -> Floats | None:
         """Return the probability of each declared atom; None: there is no world."""

@@ -18,6 +18,7 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, conjunction, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
+from lbm.reasoning.clock import at_most
 from lbm.reasoning.components.apart import Split, assign, exponent
 from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
 from lbm.reasoning.sampling.diagnostics import Estimate, estimate
@@ -240,11 +241,11 @@ def _starts(theory: Theory, asked: Sequence[Formula], wanted: Sequence[Formula])
     for formula in (*asked, *wanted, *(() if asked or wanted else (TRUE,))):
         if len(found) >= _STARTS:
             break
-        world = find_model(theory, given=formula, seconds=_SECONDS)
+        world = find_model(theory, given=formula, seconds=at_most(_SECONDS))
         if world is not None:
             found[tuple(world.values())] = None
     if not found:
-        world = find_model(theory, seconds=_SECONDS)
+        world = find_model(theory, seconds=at_most(_SECONDS))
         if world is not None:
             found[tuple(world.values())] = None
     return np.array(list(found), dtype=bool).reshape(len(found), len(theory.atoms)).T

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from lbm.errors import LimitExceeded
+from lbm.errors import LimitExceeded, NoWorlds, TooManyWorlds
 from lbm.reasoning import exact
-from lbm.reasoning.components.answers import Bools, NoWorlds, TooManyWorlds
+from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import Component, Split, assume, take_apart
 from lbm.reasoning.sampling.chains import anneal, schedule
 from lbm.reasoning.sampling.targets import score_target

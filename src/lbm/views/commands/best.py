@@ -53,7 +53,7 @@ def best_world(
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
     theory = streams.read_theory(file, lenient=lenient)
-    from lbm.reasoning.components.answers import NoWorlds
+    from lbm.errors import NoWorlds
     from lbm.reasoning.query import best
 
     budget = seconds if seconds is not None or certify else SECONDS

@@ -66,5 +66,6 @@ def entails_query(
     elif mode is Mode.preferred:
         streams.say("no: it is false in some best world")
     elif settled.world is not None:
-        streams.say(f"no: it is false in {world_shown(settled.world, settled.world.values())}")
+        where = world_shown(settled.world, settled.world.values()) or "the only world there is"
+        streams.say(f"no: it is false in {where}")
     return 0 if follows else 1

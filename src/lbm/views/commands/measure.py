@@ -105,6 +105,8 @@ def read_world(text: str) -> dict[str, bool]:
                 except ParseError:
                     continue
                 if formula.kind == "atom":
+                    if formula.label in values:
+                        raise ParseError(f"{rest[:at].strip()} has a value already", source="world")
                     values[formula.label] = rest[at + 1] == "1"
                     rest = rest[at + 2 :].lstrip(", ")
                     break
