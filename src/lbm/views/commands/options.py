@@ -89,7 +89,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for p
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Taken by every command; this one makes no random choice.")
 ]
-Seeded = Annotated[int | None, typer.Option("--seed", min=0, help="Of the chains: the same seed, the same answer.")]
+Seeded = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Of the chains: the same seed, the same answer.")
+]
 SoftAsHard = Annotated[
     bool, typer.Option("--soft-as-hard", help="Demand every formula: weights are dropped.")
 ]
