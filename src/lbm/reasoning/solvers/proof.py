@@ -129,10 +129,13 @@ def clash(theory: Theory, *, seconds: float | None = None) -> tuple[int, ...] | 
     return verdict.clash
 
 
-def prove(theory: Theory, *, seconds: float | None = None) -> Verdict:
-    """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows."""
+def prove(theory: Theory, *, given: Formula | None = None, seconds: float | None = None) -> Verdict:
+    """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows.
+
+    With ``given``, whether some world keeps them and the evidence; a clash then is one with the evidence.
+    """
     deadline = deadline_in(seconds)
-    problem = _Problem(theory)
+    problem = _Problem(theory, given)
     answer, _ = _decide(problem, deadline)
     if answer is not False:
         return Verdict(answer)

@@ -10,6 +10,7 @@ import typer
 from lbm.views.commands import facts, options, streams
 
 if TYPE_CHECKING:
+    from lbm.errors import NoWorlds
     from lbm.knowledge.theory import Theory
     from lbm.reasoning.optimum import Best
 
@@ -48,7 +49,8 @@ def best_world(
 
     With --json: worlds (list of 0 and 1 by name, best first), scores, satisfied, lost, broken (list of
     formula, weight and line, of the first world), optimal, bound (of the weight lost), gap, method, complete
-    (with --all: whether these are all). With --dimacs: o, the weight lost; s; and v, a literal per atom.
+    (with --all: whether these are all); where there is no world, worlds is empty and clash lists formulae.
+    With --dimacs: o, the weight lost; s; and v, a literal per atom.
     """
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
@@ -80,12 +82,36 @@ def best_world(
         if kept:
             show(kept[-1])
         raise
-    except NoWorlds:
+    except NoWorlds as error:
         if dimacs:
             streams.say("s UNSATISFIABLE")
+        else:
+            _say_clash(theory, error, as_json)
         raise
     show(found)
     return 3 if certify and not found.optimal else 0
+
+
+def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
+    """Name a minimal set of hard formulae that clash, among themselves or with the evidence."""
+    from lbm.knowledge.formula import Formula
+    from lbm.knowledge.theory import shown
+    from lbm.reasoning.solvers.proof import prove
+
+    evidence = error.evidence if isinstance(error.evidence, Formula) else None
+    verdict = prove(theory, given=evidence, seconds=SECONDS)
+    clashing = [theory.statements[number] for number in verdict.clash]
+    if as_json:
+        streams.say_json({"worlds": [], "clash": [facts.of_statement(s) for s in clashing]})
+        return
+    least = "" if verdict.minimal else " (fewer may do)"
+    if clashing:
+        with_what = "" if evidence is None else " with the evidence"
+        streams.say(f"these hard formulae clash{with_what}{least}:")
+    printed = streams.listed(clashing)
+    streams.say(*(f"  {shown(statement.formula)}" for statement in clashing[:printed]))
+    if printed < len(clashing):
+        streams.say(f"  and {len(clashing) - printed:,} more: --json lists them")
 
 
 def _lines(theory: Theory, found: Best, every: bool) -> Iterator[str]:
