@@ -18,7 +18,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csc_array
 from scipy.stats import chi2
 
-from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
+from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, atleast, atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
@@ -27,7 +27,7 @@ from lbm.machine.translate import translate
 from lbm.reasoning.landscape import layers, parts, whole
 from lbm.reasoning.wells import draw, log_partition, log_probability, marginals, probability
 from tests.oracles import truth
-from tests.strategies import formulae, theories
+from tests.strategies import formulae, random_formula, theories
 
 PRECISE = Context(prec=50, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
@@ -671,3 +671,59 @@ def test_what_a_huge_weight_gives_to_all_worlds_alike_cancels():
     )
     idle = translate(Theory([(10**18, "a")], atoms=["b"]))
     assert probability(idle, parse("b"), given=parse("a")) == 0.5
+
+
+def exactly(machine, query, given, scale):
+    """P(query | evidence) from the machine's own numbers, as decimals of 200 digits."""
+    precise = Context(prec=200, Emin=-(10**6), Emax=10**6)
+    dense = machine.weights.toarray()
+    logs = {}
+    for values in product([False, True], repeat=len(machine.declared)):
+        world = dict(zip(machine.declared, values, strict=True))
+        if not truth(given, world):
+            continue
+        x = machine.visible(np.array(values, dtype=float))
+        total = Decimal(0)
+        for j in range(machine.hidden):
+            s = Decimal(float(machine.hidden_bias[j]))
+            for i in np.flatnonzero(x).tolist():
+                s = precise.add(s, Decimal(float(dense[i, j])))
+            s = precise.multiply(s, Decimal(scale))
+            big = max(s, Decimal(0))
+            total = precise.add(total, big)
+            if abs(s) < 300:
+                total = precise.add(total, precise.ln(precise.add(1, precise.exp(-abs(s)))))
+        logs[values] = total, truth(query, world)
+    top = max(log for log, _ in logs.values())
+    less = {v: precise.subtract(log, top) for v, (log, _) in logs.items()}
+    weights = {v: precise.exp(d) if d > -2000 else Decimal(0) for v, d in less.items()}
+    return float(sum(w for v, w in weights.items() if logs[v][1]) / sum(weights.values()))
+
+
+@pytest.mark.parametrize("largest", [10**7, 10**9, 10**16, 10**30])
+@pytest.mark.parametrize("seed", range(6))
+def test_machines_of_huge_weights_are_asked_in_exact_arithmetic(seed, largest):
+    rng = random.Random(seed)
+    soft = [(rng.choice([largest, 1, Decimal("0.3"), -2]), random_formula(rng, 4, 8)) for _ in range(4)]
+    theory = Theory(
+        [(largest, "x1 -> x2"), *soft, *([random_formula(rng, 4, 6)] * (seed % 2))],
+        atoms=["x1", "x2", "x3", "x4"],
+    )
+    machine = translate(theory)
+    query, evidence = random_formula(rng, 4, 6), random_formula(rng, 4, 6)
+    if not any(truth(evidence, dict(zip(theory.atoms, v, strict=True))) for v in product([0, 1], repeat=4)):
+        evidence = TRUE
+    found = probability(machine, query, given=evidence, confidence=2.0, temperature=4.0)
+    assert found == pytest.approx(exactly(machine, query, evidence, 0.5), abs=1e-9)
+    chances = marginals(machine, given=evidence, confidence=2.0, temperature=4.0)
+    for name, chance in chances.items():
+        assert chance == pytest.approx(exactly(machine, atom(name), evidence, 0.5), abs=1e-9)
+    assert probability(machine, query | ~query, given=evidence) == 1.0
+    assert probability(machine, query & ~query, given=evidence) == 0.0
+
+
+def test_weights_too_large_for_many_atoms_are_refused_and_not_guessed_at():
+    names = [f"x{i}" for i in range(18)]
+    theory = Theory([(10**20, disjunction(map(atom, names))), *((1, name) for name in names)])
+    with pytest.raises(NoAnswer, match="smaller confidence"):
+        probability(translate(theory), parse("x0 & x1"))

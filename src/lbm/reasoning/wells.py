@@ -10,7 +10,8 @@ and the other layer is summed out in closed form: each hidden unit gives 1 + exp
 hidden units each atom is a coin of its own. Any other evidence, and any query, becomes cases that exclude
 one another, the cubes of a strict DNF, each of which settles some atoms; or it is looked up world by world.
 
-Answers are as accurate as F(x) is in floating point: about 1e-15 times the largest |F(x)|.
+Probabilities are accurate to 1e-9 or better. Where weights are so large that floating point has no digits
+left for that, the worlds of up to 16 atoms are weighed in exact arithmetic; with more, there may be no answer.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from lbm.knowledge.formula import Formula, holds
 from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
 from lbm.reasoning.components.answers import Bools, check_room
+from lbm.reasoning.landscape.precise import ATOMS, QUANTUM, AllWorlds, is_coarse
 from lbm.reasoning.landscape.whole import Question
 
 __all__ = ["draw", "log_partition", "log_probability", "marginals", "probability"]
@@ -61,8 +63,16 @@ def log_probability(
     for name in machine.declared:
         if name not in world:
             raise UnknownAtom(name, world, "world")
-    whole = question.possible(given)
     values = {name: bool(world[name]) for name in machine.declared}
+    worlds = _precisely(question, given)
+    if worlds is not None:
+        kept = worlds.true(given)
+        number = int("0" + "".join(str(int(value)) for value in values.values()), 2)
+        if not kept[number]:
+            return -math.inf
+        top = max(worlds.logs[kept])
+        return min(float((worlds.logs[number] - top) * QUANTUM) - math.log(worlds.weights(kept).sum()), 0.0)
+    whole = question.possible(given)
     if given is not None and not holds(given, values):
         return -math.inf
     row = np.array([values[name] for name in machine.declared], dtype=np.float64)
@@ -89,6 +99,13 @@ def probability(
     """
     question = Question.of(machine, confidence, temperature)
     question.check(query, "query")
+    worlds = _precisely(question, given)
+    if worlds is not None:
+        kept = worlds.true(given)
+        weights = worlds.weights(kept)
+        chosen = worlds.true(query)
+        above, beside = math.fsum(weights[chosen]), math.fsum(weights[~chosen])
+        return above / (above + beside)
     below = question.possible(given)
 
     def share(formula: Formula) -> float:
@@ -121,6 +138,11 @@ def marginals(
     {'a': 0.333, 'b': 0.667, 'c': 0.5}
     """
     question = Question.of(machine, confidence, temperature)
+    worlds = _precisely(question, given)
+    if worlds is not None:
+        weights = worlds.weights(worlds.true(given))
+        chances = (weights @ worlds.array) / weights.sum()
+        return dict(zip(machine.declared, np.minimum(chances, 1.0).tolist(), strict=True))
     whole = question.ask(given)
     found = None if whole is None else whole.marginals()
     if found is None:
@@ -142,3 +164,16 @@ def draw(
         raise ValueError(f"n is a number of draws from 0 up, got {n}")
     check_room(n, len(machine.declared))
     return Question.of(machine, confidence, temperature).possible(given).draw(n, rng)
+
+
+def _precisely(question: Question, given: Formula | None) -> AllWorlds | None:
+    """Return all worlds in exact arithmetic, where the machine's numbers need it and its atoms are few."""
+    machine = question.machine
+    if len(machine.declared) > ATOMS or not is_coarse(machine, question.scale):
+        return None
+    if given is not None:
+        question.check(given, "evidence")
+    worlds = AllWorlds(machine, question.scale)
+    if not worlds.true(given).any():
+        raise NoWorlds(given)
+    return worlds

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
+from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import Formula, atoms_of, conjunction
 from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Floats, Ints, Machine
@@ -26,6 +26,10 @@ from lbm.reasoning.landscape.parts import LIMIT, Part, States
 
 CASE: Final = 1 << 12
 """Worlds whose weighing takes as long as to set up one case of a formula."""
+
+_ROUNDING: Final = 4 * float(np.finfo(np.float64).eps)  # relative error of a log weight, with some room
+_DOUBT: Final = 1e-6  # error of a log ratio past which no answer is given
+_NEVER: Final = -40.0  # a log ratio that is nothing, whatever the error
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +168,25 @@ class Whole:
         return math.fsum(self.logs())
 
     def log_ratio(self, below: Whole) -> float:
-        """Return log(Z/Z below); what both have in common is not looked at."""
-        mine, theirs = Counter(self.parts), Counter(below.parts)
-        more = [part.log for part in (mine - theirs).elements()]
-        less = [-part.log for part in (theirs - mine).elements()]
-        same = (-constant for constant in below.constants)  # what is equal cancels before anything is rounded
-        return math.fsum([*self.constants, *same, *more, *less])
+        """Return log(Z/Z below); what both have in common is not looked at.
+
+        Raises NoAnswer where what is left is so large that rounding would decide the answer.
+        """
+        terms: list[float] = []
+        for mine, theirs in (
+            (Counter(self.parts), Counter(below.parts)),
+            (Counter(self.constants), Counter(below.constants)),
+        ):
+            for sign, some in ((1, mine - theirs), (-1, theirs - mine)):
+                terms += [sign * (part.log if isinstance(part, Part) else part) for part in some.elements()]
+        ratio = math.fsum(terms)
+        doubt = max((abs(term) for term in terms if term > -math.inf), default=0.0) * _ROUNDING
+        if doubt > _DOUBT and ratio + doubt > _NEVER:
+            raise NoAnswer(
+                "the weights are too large for probabilities of this machine in floating point: "
+                "ask for a smaller confidence, or a higher temperature"
+            )
+        return ratio
 
     def marginals(self) -> Floats | None:
         """Return the probability of each declared atom; None: there is no world."""
