@@ -13,7 +13,7 @@ from lbm.knowledge.formula import atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.components.apart import assign, assume, take_apart
-from lbm.reasoning.sampling import estimates
+from lbm.reasoning.sampling import estimates, problems
 from lbm.reasoning.sampling.diagnostics import jeffreys, wilson
 from tests.oracles import Oracle
 
@@ -23,7 +23,7 @@ REPETITIONS = 500
 def problem_of(theory, query, evidence=None, temperature=1.0, seed=0):
     split = take_apart(theory)
     split = split if evidence is None else assume(split, evidence)
-    made = estimates.logical(split, query, temperature, np.random.default_rng(seed))
+    made = problems.logical(split, query, temperature, np.random.default_rng(seed))
     return made, assign(query, split.fixed)
 
 
@@ -186,10 +186,10 @@ def test_chains_on_a_machine_have_its_distribution(method):
 
 
 def test_literals_in_evidence_are_held_and_the_rest_is_a_filter():
-    held, rest = estimates.clamps(parse("a & (~b & (c | d)) & ~a"))
+    held, rest = problems.clamps(parse("a & (~b & (c | d)) & ~a"))
     assert held == {"a": True, "b": False}
     assert rest == parse("(c | d) & ~a")
-    assert estimates.clamps(None) == ({}, parse("true"))
+    assert problems.clamps(None) == ({}, parse("true"))
 
 
 def test_too_few_valid_states_are_no_answer():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from lbm.machine.rbm import Machine
-    from lbm.reasoning.sampling.estimates import Problem
+    from lbm.reasoning.sampling.problems import Problem
 
 Given = Formula | None
 
@@ -112,14 +112,14 @@ class Logical:
 
     def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
         """Return what chains run on: the score, and penalties for hard formulae."""
-        from lbm.reasoning.sampling import estimates
+        from lbm.reasoning.sampling import problems
 
         if method == "gibbs":
             raise WrongDistribution(
                 "block Gibbs samples a machine's own distribution, not the logical one: "
                 "ask for distribution='machine' (--distribution machine), or for method='collapsed'"
             )
-        return estimates.logical(self._split(given), query, self.temperature, rng)
+        return problems.logical(self._split(given), query, self.temperature, rng)
 
     def settled(self, given: Given) -> dict[str, bool]:
         """Return the atoms that hard formulae and evidence fix by propagation."""
@@ -180,11 +180,11 @@ class OfMachine:
 
     def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
         """Return what chains run on: free energies, or all units if block Gibbs is asked for."""
-        from lbm.reasoning.sampling import estimates
+        from lbm.reasoning.sampling import problems
 
         if method == "gibbs":
-            return estimates.block_gibbs(self.machine, query, given, **self._options)
-        return estimates.machine_distribution(self.machine, query, given, **self._options, rng=rng)
+            return problems.block_gibbs(self.machine, query, given, **self._options)
+        return problems.machine_distribution(self.machine, query, given, **self._options, rng=rng)
 
     def settled(self, given: Given) -> dict[str, bool]:  # noqa: ARG002 - the same door for both
         """Return nothing: chains run on all atoms."""

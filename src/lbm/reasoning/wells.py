@@ -11,7 +11,7 @@ hidden units each atom is a coin of its own. Any other evidence, and any query, 
 one another, the cubes of a strict DNF, each of which settles some atoms; or it is looked up world by world.
 
 Probabilities are accurate to 1e-9 or better. Where weights are so large that floating point has no digits
-left for that, the worlds of up to 16 atoms are weighed in exact arithmetic; with more, there may be no answer.
+left for that, the worlds of up to 16 atoms are weighed in exact arithmetic; with more there is no answer.
 """
 
 from __future__ import annotations

@@ -1,0 +1,265 @@
+"""What chains run on: a distribution as one sweep of all of them, and worlds for them to start from.
+
+Chains that agree may all be wrong together. So they start far apart: some at random, the others in worlds
+that a solver finds with the query true, with it false, and with each of the heaviest soft formulae true.
+A well that chains neither leave nor enter then keeps some of them apart from the rest, and R-hat tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+
+from lbm.errors import NoAnswer
+from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, conjunction, holds
+from lbm.knowledge.theory import Theory
+from lbm.machine.rbm import Machine
+from lbm.reasoning.clock import at_most
+from lbm.reasoning.components.apart import Split, assign, exponent
+from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
+from lbm.reasoning.sampling.targets import (
+    Floats,
+    FreeEnergyTarget,
+    Ints,
+    ScoreTarget,
+    States,
+    Target,
+    score_target,
+)
+from lbm.reasoning.solvers.proof import find_model
+
+LANES: Final = 64
+"""Chains that run side by side."""
+
+_STARTS: Final = 8  # different worlds that chains start from, beside random ones
+_REPEATED: Final = 4  # chains from each of them: fewer would be lost among the others
+_SECONDS: Final = 5.0  # for a solver to find one of the starts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What chains run on: a target, the evidence they must keep, and worlds to start from.
+
+    Attributes
+    ----------
+    step
+        One sweep of all chains: (states, generator) -> states, of shape (atoms, lanes).
+    atoms
+        The names of the rows of a state.
+    valid, score
+        Which states count, shape (lanes,), and a quantity to watch beside the query.
+    starts
+        Worlds over ``atoms``, shape (atoms, worlds).
+    """
+
+    step: Callable[[States, np.random.Generator], Bools]
+    atoms: tuple[str, ...]
+    valid: Callable[[States], Bools]
+    score: Callable[[States], Floats]
+    starts: Bools
+
+
+# --- what chains run on ----------------------------------------------------------------------------
+
+
+def logical(split: Split, query: Formula | None, temperature: float, rng: np.random.Generator) -> Problem:
+    """Return the logical distribution of a theory with evidence; with a query, of what it depends on.
+
+    Components that share no atom with the query say nothing about it, and are left out.
+    """
+    names = set(split.atoms) if query is None else set(atoms_of(assign(query, split.fixed)))
+    components = [c for c in split.components if query is None or not names.isdisjoint(c.atoms)]
+    names.update(name for component in components for name in component.atoms)
+    atoms = tuple(name for name in split.atoms if name in names and name not in split.fixed)
+    hard = [formula for component in components for formula in component.hard]
+    soft = [pair for component in components for pair in component.soft]
+    weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
+    target = score_target(atoms, hard, [(f, w) for (f, _), w in zip(soft, weights, strict=True)], 1.0)
+    theory = Theory(hard, atoms=atoms)
+    heaviest = sorted(zip(weights, (f for f, _ in soft), strict=True), key=lambda pair: -abs(pair[0]))
+    wanted = [formula if weight > 0 else ~formula for weight, formula in heaviest]
+    asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
+    starts = _starts(theory, asked, wanted)
+    if not starts.shape[1]:
+        raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
+    first = spread(starts, rng)
+    tuned = target.with_penalty(choose_penalty(target, first, rng)) if hard else target
+    return _collapsed(tuned, starts)
+
+
+def _both(formula: Formula) -> tuple[Formula, Formula]:
+    if formula is TRUE or formula is FALSE:
+        return formula, (FALSE if formula is TRUE else TRUE)
+    return formula, ~formula
+
+
+def machine_distribution(
+    machine: Machine,
+    query: Formula | None,
+    given: Formula | None,
+    *,
+    confidence: float,
+    temperature: float,
+    rng: np.random.Generator,
+) -> Problem:
+    """Return the machine distribution, definitional atoms computed; evidence is a penalty and a filter."""
+    energies = FreeEnergyTarget(machine, confidence, temperature)
+    starts = _machine_starts(machine, query, given)
+    if given is None:
+        return _collapsed(energies, starts)
+    evidence = score_target(machine.declared, [given], [], 1.0)
+    target = _Sum(energies, evidence)
+    penalty = choose_penalty(cast(ScoreTarget, target), spread(starts, rng), rng)
+    return _collapsed(target.with_penalty(penalty), starts)
+
+
+def block_gibbs(
+    machine: Machine,
+    query: Formula | None,
+    given: Formula | None,
+    *,
+    confidence: float,
+    temperature: float,
+) -> Problem:
+    """Return block Gibbs on the raw machine: definitional atoms are sampled like all others.
+
+    Literals of the evidence are clamped; the rest of it is a filter.
+    """
+    held, rest = clamps(given)
+    place = {name: i for i, name in enumerate(machine.atoms)}
+    clamped = {place[name]: value for name, value in held.items()}
+    declared = _machine_starts(machine, query, given)
+    starts = np.asarray(machine.visible(declared.T).T > 0.5)
+
+    def valid(x: States) -> Bools:
+        return truth(rest, machine.atoms, x)
+
+    return Problem(
+        lambda x, rng: gibbs_step(
+            machine, x, rng, confidence=confidence, temperature=temperature, clamped=clamped
+        ),
+        machine.atoms,
+        valid,
+        lambda x: -machine.free_energy(x.T.astype(float), confidence=confidence, temperature=temperature),
+        starts,
+    )
+
+
+def clamps(given: Formula | None) -> tuple[dict[str, bool], Formula]:
+    """Return the literals among the top-level conjuncts of evidence, and the conjunction of the rest."""
+    held: dict[str, bool] = {}
+    rest: list[Formula] = []
+    waiting = [] if given is None else [given]
+    while waiting:
+        part = waiting.pop()
+        inner = part.args[0] if part.kind == "not" else part
+        if part.kind == "and":
+            waiting += reversed(part.args)
+        elif inner.kind == "atom" and held.setdefault(inner.label, inner is part) is (inner is part):
+            continue
+        else:
+            rest.append(part)
+    return held, conjunction(rest) if rest else TRUE
+
+
+class _Sum:
+    """Free energies, and a penalty for evidence that is broken."""
+
+    def __init__(self, energies: FreeEnergyTarget, evidence: ScoreTarget) -> None:
+        self.energies, self.evidence = energies, evidence
+
+    @property
+    def atoms(self) -> tuple[str, ...]:
+        return self.energies.atoms
+
+    @property
+    def hard(self) -> int:
+        return self.evidence.hard
+
+    @property
+    def penalty(self) -> float:
+        return self.evidence.penalty
+
+    def odds(self, i: int, x: States) -> Floats:
+        return self.energies.odds(i, x) + self.evidence.odds(i, x)
+
+    def log_weight(self, x: States) -> Floats:
+        return self.energies.log_weight(x) + self.evidence.log_weight(x)
+
+    def broken(self, x: States) -> Ints:
+        return self.evidence.broken(x)
+
+    def score(self, x: States) -> Floats:
+        return self.energies.score(x)
+
+    def scale(self) -> tuple[float, float]:
+        energies, evidence = self.energies.scale(), self.evidence.scale()
+        return min(filter(None, (energies[0], evidence[0])), default=0.0), energies[1] + evidence[1]
+
+    def with_penalty(self, penalty: float) -> _Sum:
+        return _Sum(self.energies, self.evidence.with_penalty(penalty))
+
+
+def _collapsed(target: Target, starts: Bools) -> Problem:
+    return Problem(
+        lambda x, rng: sweep(target, x, rng),
+        target.atoms,
+        lambda x: np.asarray(target.broken(x) == 0),
+        target.score,
+        starts,
+    )
+
+
+# --- where chains start ------------------------------------------------------------------------------
+
+
+def _starts(theory: Theory, asked: Sequence[Formula], wanted: Sequence[Formula]) -> Bools:
+    """Return models of the theory, shape (atoms, worlds): with each formula asked, and each one wanted."""
+    found: dict[tuple[bool, ...], None] = {}
+    for formula in (*asked, *wanted, *(() if asked or wanted else (TRUE,))):
+        if len(found) >= _STARTS:
+            break
+        world = find_model(theory, given=formula, seconds=at_most(_SECONDS))
+        if world is not None:
+            found[tuple(world.values())] = None
+    if not found:
+        world = find_model(theory, seconds=at_most(_SECONDS))
+        if world is not None:
+            found[tuple(world.values())] = None
+    return np.array(list(found), dtype=bool).reshape(len(found), len(theory.atoms)).T
+
+
+def _machine_starts(machine: Machine, query: Formula | None, given: Formula | None) -> Bools:
+    """Return worlds over the declared atoms that keep the evidence, and hard formulae where they can."""
+    bare = Theory(atoms=machine.declared)
+    whole = bare if machine.theory is None else machine.theory
+    asked = [] if query is None else list(_both(query))
+    if given is not None:
+        asked = [conjunction([given, formula]) for formula in asked] or [given]
+    kept = _starts(whole, asked, ())
+    # Worlds that break hard formulae have their share too.
+    loose = _starts(bare, asked, ())
+    both = np.concatenate([kept, loose], axis=1)
+    if given is not None:
+        both = both[:, truth(given, machine.declared, both)]
+    if not both.shape[1]:
+        raise NoAnswer("no world was found that keeps the evidence: allow more seconds")
+    return both
+
+
+def spread(starts: Bools, rng: np.random.Generator) -> Bools:
+    """Return LANES states: each start a few times, the rest at random."""
+    x = rng.random((len(starts), LANES)) < 0.5
+    special = np.repeat(starts[:, : LANES // (2 * _REPEATED)], _REPEATED, axis=1)
+    x[:, : special.shape[1]] = special
+    return x
+
+
+def truth(formula: Formula, atoms: Sequence[str], x: States) -> Bools:
+    """Return in which lanes a formula is true, shape (lanes,)."""
+    rows = {name: i for i, name in enumerate(atoms)}
+    world: dict[str, Any] = {name: x[rows[name]].astype(bool) for name in atoms_of(formula)}
+    return np.broadcast_to(np.asarray(holds(formula, world), bool), x.shape[1:])
