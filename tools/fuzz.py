@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import lbm
-from lbm.errors import LbmError, NoWorlds, ParseError, UnknownAtom
+from lbm.errors import LbmError, NoWorlds, ParseError, TooManyCubes, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, cardinality, iff
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import read_theory
@@ -341,12 +342,10 @@ class Asker:
         machine = lbm.translate(theory)
         kind = rng.random()
         if kind < 0.15:
-            machine = lbm.translate(
-                theory,
-                epsilon=rng.choice([0.5, 0.1, 0.9]),
-                merge=rng.random() < 0.5,
-                method=rng.choice(["auto", "elimination", "diagram", "full", "definitions"]),
-            )
+            options = {"epsilon": rng.choice([0.5, 0.1, 0.9]), "merge": rng.random() < 0.5}
+            method = rng.choice(["auto", "elimination", "diagram", "full", "definitions"])
+            with suppress(TooManyCubes):  # any method but auto may be too much for a formula
+                machine = lbm.translate(theory, method=method, **options)
         elif kind < 0.25:  # Penalty Logic's network, with weights of all sizes and biases of atoms
             penalty = lbm.translate(theory, encoding="penalty")
             machine = machine if penalty.definitions else penalty
