@@ -28,6 +28,12 @@ def left(deadline: float) -> float | None:
     return None if deadline == math.inf else max(1e-3, deadline - time.monotonic())
 
 
+def halfway(deadline: float) -> float:
+    """Return the moment at which half of the time up to a deadline will have passed."""
+    now = time.monotonic()
+    return now + (deadline - now) / 2
+
+
 def spent(deadline: float) -> bool:
     """Return whether a deadline has passed."""
     return time.monotonic() > deadline

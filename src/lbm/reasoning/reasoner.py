@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -15,7 +14,7 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
-from lbm.reasoning.clock import deadline_in, until
+from lbm.reasoning.clock import deadline_in, halfway, until
 from lbm.reasoning.components.answers import Bools, Models, check_room
 from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
@@ -134,9 +133,8 @@ class Reasoner:
         evidence, deadline = self._evidence(given), deadline_in(seconds)
         kept = self._projected(project)
         aside = ganak_installed()
-        half = time.monotonic() + (deadline - time.monotonic()) / 2
         try:
-            with until(half if aside else deadline):
+            with until(halfway(deadline) if aside else deadline):
                 return exact.count(self.theory, given=evidence, project=kept, known=self._known)
         except (TooManyWorlds, NoAnswer):
             from lbm.reasoning.solvers.counters import count_aside
@@ -230,7 +228,8 @@ class Reasoner:
         about = self._about(distribution, temperature, confidence)
         effort = _effort(method, sweeps, seconds, seed)
         try:
-            settled = settle(self.theory, asked, given=evidence, why=why, deadline=effort.deadline)
+            # The other half of the time is for the probability.
+            settled = settle(self.theory, asked, given=evidence, why=why, deadline=halfway(effort.deadline))
         except NoWorlds:
             if about.name == "logical":
                 raise
