@@ -274,6 +274,18 @@ def test_threads_that_share_a_reasoner_get_the_answers_of_one(monkeypatch):
     assert found == [expected] * 4
 
 
+def test_what_is_known_at_one_temperature_is_not_taken_for_another():
+    theory = lbm.Theory.parse("2: a -> b\n1: b ^ c\na | c")
+    reasoner = Reasoner(theory)
+    for temperature in (1.0, 0.2, 5.0, 1.0):
+        oracle = Oracle(theory, temperature=temperature)
+        assert reasoner.ask("b", temperature=temperature).probability == pytest.approx(
+            oracle.chance(atom("b"))
+        )
+        assert reasoner.marginals(temperature=temperature)["b"] == pytest.approx(oracle.chance(atom("b")))
+        assert reasoner.log_partition(temperature=temperature) == pytest.approx(oracle.log_partition())
+
+
 def test_new_evidence_works_out_only_the_components_it_mentions(monkeypatch):
     theory = lbm.Theory.parse("\n".join(f"3: a{i} -> b{i}\n2: b{i} ^ c{i}" for i in range(50)))
     reasoner = Reasoner(theory)
