@@ -1,15 +1,24 @@
 """Random inputs: formulae, names, weights and theories, for Hypothesis and for long seeded runs."""
 
+import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import pairwise
+from typing import TypeVar
 
+from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from lbm.errors import TooManyCubes
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, cardinality, iff
 from lbm.knowledge.theory import Theory
+
+T = TypeVar("T")
+
+QUICK = os.environ.get("HYPOTHESIS_PROFILE") == "quick"
+"""Whether long seeded runs are kept short, as generated examples are."""
 
 NAMES = tuple("abcdef")
 BINARY = {
@@ -91,6 +100,14 @@ def theories(
     statement = st.tuples(st.none() | weights, formulae(atoms, max_leaves=max_leaves))
     declared = st.lists(st.sampled_from([*atoms, "idle", "idle too"]), unique=True, max_size=4)
     return Theory(draw(st.lists(statement, max_size=max_statements)), atoms=draw(declared))
+
+
+def within_reach(make: Callable[[], T]) -> T:
+    """Return what ``make`` returns; a formula past the limit of a method is no example of what it does."""
+    try:
+        return make()
+    except TooManyCubes:
+        reject()
 
 
 def random_formula(rng: random.Random, max_atoms: int = 12, max_nodes: int = 60) -> Formula:

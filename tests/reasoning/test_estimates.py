@@ -16,6 +16,7 @@ from lbm.reasoning.components.apart import assign, assume, take_apart
 from lbm.reasoning.sampling import estimates, problems
 from lbm.reasoning.sampling.diagnostics import jeffreys, wilson
 from tests.oracles import Oracle
+from tests.strategies import QUICK
 
 REPETITIONS = 500
 
@@ -49,6 +50,7 @@ SLOW = {
 }
 
 
+@pytest.mark.skipif(QUICK, reason="five hundred repetitions are not quick")
 @pytest.mark.parametrize("name", [*MIXING, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_intervals_of_converged_chains_cover_the_truth_as_often_as_they_say(name):
     theory, asked, given = (MIXING | SLOW)[name]
