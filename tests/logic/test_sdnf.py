@@ -155,7 +155,7 @@ def test_auto_never_gives_more_cubes_than_a_diagram_has_paths() -> None:
         root = diagram(formula, bdd)
         fewest = paths(root)
         if len(names) > 1:
-            with suppress(ValueError):  # dd cannot sift a diagram with nothing left to move
+            with suppress(ValueError, AssertionError):  # dd fails to sift some diagrams, by its hash seed
                 reorder(bdd)
             fewest = min(fewest, paths(root))
         sdnf = to_sdnf(formula)
