@@ -157,7 +157,7 @@ def test_auto_never_gives_more_cubes_than_a_diagram_has_paths() -> None:
         if len(names) > 1:
             with suppress(ValueError, AssertionError):  # dd fails to sift some diagrams, by its hash seed
                 reorder(bdd)
-            fewest = min(fewest, paths(root))
+                fewest = min(fewest, paths(root))
         sdnf = to_sdnf(formula)
         assert len(sdnf) <= fewest
 
