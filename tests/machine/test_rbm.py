@@ -1,5 +1,6 @@
 """Machines: energies of worlds, vectorised, and their words."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -159,3 +160,10 @@ def test_an_equation_of_a_large_machine_is_refused_by_name(monkeypatch: pytest.M
     monkeypatch.setattr(equation, "MAX_TERMS", 2)
     with pytest.raises(LimitExceeded, match="MAX_TERMS"):
         translate(parse("a & b & c")).equation()
+
+
+def test_wells_past_any_float_are_infinitely_deep_and_no_warning():
+    machine = translate(Theory.parse("a\nb"))
+    deep = replace(machine, hidden_bias=np.array([1.6e308, 1.6e308]))
+    assert deep.rank_energy([0, 0]) == -np.inf
+    assert deep.score([0, 0]) == np.inf

@@ -262,7 +262,8 @@ class Machine:
         step = max(1, CHUNK // max(1, self.hidden))
         for begin in range(0, len(flat), step):
             part = slice(begin, begin + step)
-            total[part] -= well(_times(flat[part], self.weights) + self.hidden_bias).sum(axis=-1)
+            with np.errstate(over="ignore"):  # a sum past any float is as deep as infinity
+                total[part] -= well(_times(flat[part], self.weights) + self.hidden_bias).sum(axis=-1)
         return np.asarray(total.reshape(x.shape[:-1]))
 
     # -- words --
