@@ -23,6 +23,7 @@ from lbm.errors import (
     TooManyWorlds,
     UnknownAtom,
     WeightError,
+    WorkersDied,
     WrongDistribution,
     nearest,
 )
@@ -43,6 +44,7 @@ SAMPLES = [
     NoAnswer("no answer within 1 second"),
     NoWorlds(),
     TooManyWorlds("too many worlds", limit="LIMIT", value=30),
+    WorkersDied([3, 5], 4, "exit code -9"),
     WrongDistribution("block Gibbs samples a machine"),
 ]
 
@@ -63,7 +65,8 @@ def test_an_error_survives_a_pickle_with_all_its_parts(error):
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
 def test_an_error_is_a_builtin_kind_too_and_ends_a_command_with_its_status(error):
     assert isinstance(error, LbmError)
-    assert error.exit_status == {NoWorlds: 1, NoAnswer: 3, TooManyWorlds: 3}.get(type(error), 2)
+    status = {NoWorlds: 1, NoAnswer: 3, TooManyWorlds: 3, WorkersDied: 3}
+    assert error.exit_status == status.get(type(error), 2)
     others = [kind for kind in type(error).__mro__ if kind.__module__ == "builtins"]
     assert type(error) is LbmError or others[0] not in (builtins.Exception, builtins.BaseException)
 
@@ -117,4 +120,4 @@ def test_a_suggestion_is_never_waited_for():
     start = time.process_time()
     nearest("x12345", (f"x{i}" for i in range(10**9)))
     nearest("".join(map(chr, range(1000, 60_000))), ["".join(map(chr, range(1001, 60_001)))] * 50)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 60  # all of them would take an hour

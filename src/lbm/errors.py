@@ -86,6 +86,29 @@ class NoAnswer(LbmError, TimeoutError):
         return str(self.args[0])
 
 
+class WorkersDied(LbmError, RuntimeError):
+    """Blocks of work that were begun ``tries`` times, and each time the worker died.
+
+    ``blocks`` are their numbers, and ``reason`` is what was last heard of a worker.
+    """
+
+    exit_status = 3
+
+    def __init__(self, blocks: Iterable[int], tries: int, reason: str = "") -> None:
+        self.blocks = tuple(blocks)
+        self.tries = tries
+        self.reason = reason
+        super().__init__(self.blocks, tries, reason)
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.blocks[:10])) + (", ..." if len(self.blocks) > 10 else "")
+        which = f"block {shown}" if len(self.blocks) == 1 else f"blocks {shown}"
+        often = "once" if self.tries == 1 else f"{self.tries} times"
+        advice = "most often memory ran out: try smaller blocks, a smaller n_jobs or larger machines"
+        heard = f"\nthe last that was heard: {self.reason}" if self.reason else ""
+        return f"{which}: begun {often}, and each time the worker died; {advice}{heard}"
+
+
 class NoWorlds(LbmError, ValueError):
     """A question without meaning, since there is no world to speak of.
 

@@ -224,6 +224,72 @@ def test_block_gibbs_reaches_the_exact_distribution_of_soft_machines_in_three_hu
     check_worlds(x, chances)
 
 
+# Theories; the highest confidence among 5, the paper's, 4 and 3 at which five hundred steps of block Gibbs
+# are enough; and how many are: the total variation is then below 0.01, and one step before it is not.
+STEPS = {
+    "an equivalence": ("a <-> b", 5.0, 43),
+    "a soft equivalence": ("1: a <-> b\n0.5: a", 5.0, 48),
+    "a chain of equivalences": ("a <-> b\nb <-> c\nc <-> d", 5.0, 253),
+    "a chain with a preference": ("a <-> b\nb <-> c\nc <-> d\n0.7: a", 3.0, 268),
+    "exactly one": ("exactly(1, a, b, c)", 5.0, 7),
+    "exactly one, with a preference": ("exactly(1, a, b, c)\n0.5: a", 5.0, 103),
+    "exactly two, with preferences": ("exactly(2, a, b, c, d, e)\n1: a & b\n0.5: e", 4.0, 378),
+    "exactly one, twice": ("exactly(1, a, b, c)\nexactly(1, c, d, e)", 5.0, 66),
+    "at most two": ("atmost(2, a, b, c, d)", 5.0, 23),
+    "exactly one, and an equivalence": ("exactly(1, a, b, c)\na <-> d", 5.0, 112),
+    "an equivalence with a definition": ("(a & b) <-> (c | d)", 4.0, 430),
+    "exactly one, with a definition": ("exactly(1, a & b, c, d)", 4.0, 277),
+}
+
+
+def every_energy(machine):
+    """Return -E(x, h) of every visible and hidden state, shape (2ⁿ, 2ᵐ)."""
+    x, h = (every_world(units).astype(float) for units in machine.weights.shape)
+    return x.T @ machine.weights.toarray() @ h + (machine.visible_bias @ x)[:, None] + machine.hidden_bias @ h
+
+
+def after_steps(machine, k, steps):
+    """Return P of every visible state after so many steps of block Gibbs from the all-false world.
+
+    A step multiplies by p(h | x) and by p(x | h), which are exp(-kE) divided by its sums over one side.
+    """
+    joint = np.exp(k * every_energy(machine))
+    step = joint / joint.sum(axis=1, keepdims=True) @ (joint / joint.sum(axis=0)).T
+    return np.linalg.matrix_power(step, steps)[0]
+
+
+def standard_errors_off(x, chances):
+    """Return by how many standard errors an atom's frequency, or that of two being equal, is off at most."""
+    atoms, lanes = x.shape
+    every = every_world(atoms)
+    events = [lambda s, i=i: s[i] for i in range(atoms)]
+    events += [lambda s, i=i, j=j: s[i] == s[j] for j in range(atoms) for i in range(j)]
+    expected = np.array([event(every) @ chances for event in events])
+    found = np.array([event(x).mean() for event in events])
+    return np.max(np.abs(found - expected) / np.sqrt(expected * (1 - expected) / lanes))
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_block_gibbs_reaches_the_exact_distribution_in_the_steps_that_sums_over_all_states_say(name):
+    text, confidence, enough = STEPS[name]
+    machine = translate(Theory.parse(text), method="definitions")
+    assert bool(machine.definitions) is name.endswith("definition")
+    chances = normal(np.logaddexp.reduce(confidence * every_energy(machine), axis=1))
+    few = max(1, enough // 20)
+    laws = [after_steps(machine, confidence, steps) for steps in (few, enough - 1, enough)]
+    assert [np.abs(law - chances).sum() / 2 < 0.01 for law in laws] == [False, False, True]
+
+    rng = np.random.default_rng(3)
+    x = np.zeros((len(machine.atoms), 4000), dtype=bool)
+    for step in range(1, enough + 1):
+        x = gibbs_step(machine, x, rng, confidence=confidence)
+        if step == few:  # it follows the law of its own few steps, and that is visibly another one
+            check_worlds(x, laws[0])
+            assert standard_errors_off(x, chances) > 8
+    check_worlds(x, chances)
+    assert standard_errors_off(x, chances) <= 4
+
+
 @pytest.mark.parametrize("penalty", [0.5, 2.0, 4.0])
 @pytest.mark.parametrize("name", ["equivalences", "exactly", "mixed", "negative", "parity"])
 def test_states_that_break_nothing_have_the_logical_distribution_whatever_the_penalty(name, penalty):

@@ -24,10 +24,12 @@ from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import preference
+from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.optimum import best
 from lbm.reasoning.preference import preferred, why_preferred
+from lbm.reasoning.search import annealed, routes
 from lbm.reasoning.search import judge as judging
-from lbm.reasoning.search import routes
+from lbm.reasoning.search.annealed import Round, anneal, of_clauses
 from lbm.reasoning.solvers.aside import Event
 from tests.oracles import sat, truth, truth_table
 from tests.strategies import formulae, theories
@@ -116,12 +118,12 @@ def check(found, theory, evidence, expected, *, exact):
 @contextmanager
 def no_exact():
     """Send every question to RC2 and to annealing, however small it is."""
-    before = routes._exact
-    routes._exact = lambda judge, top, every: None
+    before = routes._exact, routes._HEAD_START
+    routes._exact, routes._HEAD_START = (lambda judge, top, every: None), 0.0
     try:
         yield
     finally:
-        routes._exact = before
+        routes._exact, routes._HEAD_START = before
 
 
 @contextmanager
@@ -365,10 +367,16 @@ def test_the_deadline_is_kept_and_what_is_found_is_verified():
     assert sum(losses(theory, found.world).values()) == found.lost
     assert (found.gap > 0) != found.optimal
     assert found.lost - found.bound == found.gap
-    assert found.sweeps > 0
     assert [better.lost for better in seen] == sorted({better.lost for better in seen}, reverse=True)
     assert seen[-1].lost == found.lost
     assert all(theory.score(better.world) == better.score for better in seen)
+
+
+def test_where_nothing_is_hard_there_is_a_world_however_short_the_time():
+    theory = hard_theory()
+    found = best(theory, seconds=1e-9, seed=0)
+    assert theory.score(found.world) == found.score
+    assert found.lost - found.bound == found.gap
 
 
 def test_annealing_beats_the_first_world_that_comes_to_hand():
@@ -396,9 +404,9 @@ def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
         yield Silence()
 
     monkeypatch.setattr(routes, "maxsat", silent)
-    monkeypatch.setattr(routes, "_anneal", lambda split, names, *_: (np.zeros((1, len(names)), bool), 1))
+    monkeypatch.setattr(annealed, "anneal", lambda *_, **__: Round([], 1))
     with no_exact(), pytest.raises(NoAnswer, match=r"within 0\.2 seconds") as caught:
-        best(Theory(["a | b"]), seconds=0.2)
+        best(Theory(["a ^ b"]), seconds=0.2)
     assert isinstance(caught.value, TimeoutError)
 
 
@@ -552,12 +560,13 @@ def test_options_that_make_no_sense_are_refused():
 @settings(max_examples=5)
 def test_the_same_seed_anneals_the_same_worlds(seed):
     judge = judging.Judge(hard_theory(atoms=20, clauses=60), None)
-    split = routes._split(judge, soft=True)
-    again = [
-        routes._anneal(split, judge.theory.atoms, np.random.default_rng(seed), 8, 2.0, lambda: False)[0]
-        for _ in range(2)
-    ]
-    assert (again[0] == again[1]).all()
+    landscape = of_clauses(presolve(judge.weighted_clauses(), pure=True))
+
+    for number in range(3):
+        told = []
+        first = anneal(landscape, seed, number, found=told.append)
+        assert anneal(landscape, seed, number) == first
+        assert told[-1] == first.worlds[0]
 
 
 def test_more_optimal_worlds_than_are_given_out_are_not_complete(monkeypatch):

@@ -135,7 +135,7 @@ def test_out_of_time_there_is_no_answer():
     assert clash(pigeons(14), seconds=0.3) is None
     assert prove(pigeons(14), seconds=0.3) == Verdict(None)
     assert entailed(pigeons(14), atom("sits(p0, h0)"), seconds=0.3).holds is None
-    assert time.monotonic() - start < 30  # without a clock it would take years
+    assert time.monotonic() - start < 120  # without a clock it would take years
 
 
 def test_all_pigeons_are_needed():

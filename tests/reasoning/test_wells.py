@@ -392,7 +392,7 @@ def test_a_machine_of_many_small_components_is_answered_by_their_product_and_fas
     either = probability(machine, disjunction(atom(f"a{i}") for i in range(10)))
     odd = probability(machine, parse("a0 ^ a1 ^ a2"), given=parse("b0 & (c1 | c2)"))
     rows = draw(machine, 1000, np.random.default_rng(0))
-    assert time.perf_counter() - begin < 5
+    assert time.perf_counter() - begin < 60  # 2⁴⁰ worlds one by one would take days
     places = [machine.declared.index(f"{letter}0") for letter in "abcd"]
     units = [
         j for j, cube in enumerate(machine.cubes) if all(name.endswith("0") for name, _ in cube.literals)

@@ -64,13 +64,19 @@ def test_the_version_is_the_package_version(capsys):
     assert capsys.readouterr().out == f"lbm {lbm.__version__}\n"
 
 
-def test_the_version_is_told_within_three_tenths_of_a_second():
+def least_seconds(*arguments):
+    """Return how long Python takes with these arguments, when nothing else is in its way."""
     times = []
     for _ in range(5):
         start = time.perf_counter()
-        run("--version")
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
         times.append(time.perf_counter() - start)
-    assert min(times) < 0.3
+    return min(times)
+
+
+def test_the_version_is_told_within_three_tenths_of_a_second():
+    # Or, where that is little even for Python, in a few times what it takes to start and end.
+    assert least_seconds("-m", "lbm", "--version") < max(0.3, 6 * least_seconds("-c", "pass"))
 
 
 @pytest.mark.parametrize(
@@ -272,6 +278,20 @@ def test_a_process_that_fails_says_one_line_and_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+BEGUN = """
+import runpy
+from lbm.reasoning.solvers.proof import _Solver
+
+def first(self, *assumptions):
+    _Solver.solve = solve
+    print("begun", flush=True)
+    return solve(self, *assumptions)
+
+solve, _Solver.solve = _Solver.solve, first
+runpy.run_module("lbm", run_name="__main__")
+"""  # the command line, but it says when the search begins
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
 def test_an_interrupted_process_stops_at_once(tmp_path):
     (tmp_path / "pigeons.lbm").write_text(PIGEONS)
@@ -279,16 +299,17 @@ def test_an_interrupted_process_stops_at_once(tmp_path):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "lbm", "check", str(tmp_path / "pigeons.lbm"), "--seconds", "600"],
+            [sys.executable, "-c", BEGUN, "check", str(tmp_path / "pigeons.lbm"), "--seconds", "3000"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
     finally:
         signal.signal(signal.SIGINT, before)
     try:
-        time.sleep(2)  # by now it is deep in its search
+        assert process.stdout.readline() == b"begun\n"
+        time.sleep(0.2)  # by now it is deep in its search
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 130
@@ -308,4 +329,4 @@ def test_a_process_whose_reader_goes_away_is_quiet(tmp_path):
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=300) == 141

@@ -151,6 +151,9 @@ class Draws(Worlds):
         about += "" if self.confidence is None else f", confidence {self.confidence:g}"
         if self.independent:
             return [f"{len(self)} independent draws; {about}"]
+        if self.method == "fast":
+            found = f"{len(self)} models found by annealing in {self.sweeps} sweeps"
+            return [f"{found}: not uniform, soft formulae not looked at"]
         first = f"{len(self)} states of chains ({self.method}), not independent draws; {about}"
         return [
             first,

@@ -10,15 +10,15 @@ Every world is evaluated on the formulae themselves before it is given out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from lbm.errors import NoAnswer
+from lbm.errors import NoAnswer, UnknownAtom
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.numbers import Weight, exact_sum, magnitude
 from lbm.knowledge.theory import Theory
@@ -116,6 +116,8 @@ def best(
     seconds: float | None = 10.0,
     seed: int | np.random.Generator | None = None,
     on_better: Callable[[Best], None] | None = None,
+    start: Mapping[str, Any] | None = None,
+    n_jobs: int = 1,
 ) -> Best:
     """Return the best world among the models that keep the evidence, or the best one found in time.
 
@@ -131,6 +133,11 @@ def best(
         After which the best world found is returned; None: when it is proven optimal.
     on_better
         Called with every better world as it is found.
+    start
+        A world to begin from, if no exact answer is in reach: truth values of all atoms by name.
+    n_jobs
+        How many processes anneal; -1: as many as there are cores. Under ``joblib.parallel_config`` they are
+        those of its backend, a Dask cluster for one.
 
     Raises
     ------
@@ -153,11 +160,31 @@ def best(
     if given is not None:
         check_formula(theory, given, "evidence")
     judge = Judge(theory, given)
+    if n_jobs == 0:
+        raise ValueError("n_jobs is a number of processes from 1 up, or -1 for all cores, got 0")
+    first = None if start is None else _values(theory, start)
     tell = None if on_better is None else lambda found: on_better(_named(judge, found))
-    found = find(judge, deadline, top=top, every=every, rng=np.random.default_rng(seed), tell=tell)
+    found = find(
+        judge,
+        deadline,
+        top=top,
+        every=every,
+        rng=np.random.default_rng(seed),
+        tell=tell,
+        start=first,
+        jobs=n_jobs,
+    )
     if not found.worlds:
         raise NoAnswer(f"no world was found within {seconds} seconds: allow more")
     return _named(judge, found)
+
+
+def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
+    """Return the values that a world gives to the atoms, in their order."""
+    for name in theory.atoms:
+        if name not in world:
+            raise UnknownAtom(name, world, "world to start from")
+    return [bool(world[name]) for name in theory.atoms]
 
 
 def _named(judge: Judge, found: Found) -> Best:
@@ -167,7 +194,7 @@ def _named(judge: Judge, found: Found) -> Best:
     broken = set(first.broken)
     if judge.packed is None:
         weights = {i: s.weight for i, s in enumerate(judge.theory) if s.weight is not None}
-        scores = tuple(judge.theory.score(world) for world in worlds)
+        scores = tuple(_score(weights, set(world.broken)) for world in found.worlds)
     else:
         weights = {i: weight for i, weight in enumerate(judge.weights) if weight}
         scores = tuple(sum(judge.weights) - world.lost for world in found.worlds)
@@ -184,6 +211,11 @@ def _named(judge: Judge, found: Found) -> Best:
         complete=found.complete,
         sweeps=found.sweeps,
     )
+
+
+def _score(weights: Mapping[int, Weight], broken: set[int]) -> Weight:
+    """Return Σ w over the true formulae: those of positive weight that are kept, others that are lost."""
+    return exact_sum(w for number, w in weights.items() if (w > 0) is (number not in broken))
 
 
 def _unscaled(whole: int, places: int) -> Weight:

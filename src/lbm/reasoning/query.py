@@ -114,6 +114,8 @@ def best(
     seconds: float | None = 10.0,
     seed: int | np.random.Generator | None = None,
     on_better: Callable[[Best], None] | None = None,
+    start: Mapping[str, Any] | None = None,
+    n_jobs: int = 1,
 ) -> Best:
     r"""Return the model of greatest score, proven best if time allows, else with the gap that is left.
 
@@ -131,6 +133,11 @@ def best(
         Of the search.
     on_better
         Called with every better world as it is found.
+    start
+        A world to begin the search from, where no exact answer is in reach.
+    n_jobs
+        How many processes search; -1: as many as there are cores. Inside ``joblib.parallel_config`` they
+        are those of its backend, a Dask cluster for one.
 
     Examples
     --------
@@ -140,7 +147,14 @@ def best(
     ({'a': True, 'b': False}, 3, 2, True)
     """
     return reasoner_for(theory).best(
-        given=given, top=top, every=every, seconds=seconds, seed=seed, on_better=on_better
+        given=given,
+        top=top,
+        every=every,
+        seconds=seconds,
+        seed=seed,
+        on_better=on_better,
+        start=start,
+        n_jobs=n_jobs,
     )
 
 
@@ -294,6 +308,8 @@ def sample(
 
     Options are those of :func:`lbm.ask`. Exact draws are independent of one another; where nothing is
     soft they are uniform over the models. Others are states of chains, and say how far to trust them.
+    ``method="fast"`` anneals models out of the hard formulae, many at once: some kinds of model are met more
+    often than others, and soft formulae are not looked at.
 
     >>> import lbm
     >>> lbm.sample(lbm.Theory.parse("a & (b | c)"), 1000, seed=0).array[:, 0].all()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
+from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
@@ -33,6 +33,9 @@ Evidence = Formula | str | Mapping[str, Any] | None
 
 METHODS: Final = ("auto", "exact", "collapsed", "gibbs")
 """How a probability is found or a world drawn; auto: exactly, and where that is too much by chains."""
+
+FAST: Final = "fast"
+"""One more way to draw models: by annealing, neither uniform nor weighted."""
 
 MODES: Final = ("entailed", "preferred")
 """What may follow: a formula true in every model, or in every best one."""
@@ -160,6 +163,8 @@ class Reasoner:
         seconds: float | None = 10.0,
         seed: int | np.random.Generator | None = None,
         on_better: Callable[[Best], None] | None = None,
+        start: Mapping[str, Any] | None = None,
+        n_jobs: int = 1,
     ) -> Best:
         """Return the best world: see :func:`lbm.best`."""
         from lbm.reasoning.optimum import best
@@ -173,6 +178,8 @@ class Reasoner:
             seconds=seconds,
             seed=seed,
             on_better=on_better,
+            start=start,
+            n_jobs=n_jobs,
         )
 
     def entails(
@@ -344,7 +351,7 @@ class Reasoner:
             raise ValueError(f"n is a number of draws from 1 up, got {n}")
         evidence = self._evidence(given)
         about = self._about(distribution, temperature, confidence)
-        effort = _effort(method, sweeps, seconds, seed)
+        effort = _effort(method, sweeps, seconds, seed, (*METHODS, FAST))
         names = self.theory.atoms
         check_room(n, len(names))
 
@@ -367,6 +374,16 @@ class Reasoner:
                 array[:, i] = columns[name] if name in columns else known[name]
             return say(array, how, estimate=found, sweeps=done, note=note)
 
+        if effort.method == FAST:
+            from lbm.reasoning.search.harvest import harvest
+
+            if about.name != "logical":
+                raise WrongDistribution(
+                    "annealing finds models of a theory, not states of a machine: ask for method='collapsed'"
+                )
+            with until(effort.deadline):
+                array, done = harvest(self.theory, n, effort.rng, given=evidence, deadline=effort.deadline)
+            return say(array, FAST, sweeps=done)
         return effort.either(lambda: say(about.draw(n, effort.rng, evidence), "exact"), by_chains)
 
     # -- at the door --
@@ -402,11 +419,15 @@ class Reasoner:
 
 
 def _effort(
-    method: str, sweeps: int | None, seconds: float | None, seed: int | np.random.Generator | None
+    method: str,
+    sweeps: int | None,
+    seconds: float | None,
+    seed: int | np.random.Generator | None,
+    methods: tuple[str, ...] = METHODS,
 ) -> _Effort:
     import numpy as np
 
-    check_choice("method", method, METHODS)
+    check_choice("method", method, methods)
     if sweeps is not None and sweeps < 1:
         raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
     return _Effort(method, sweeps, deadline_in(seconds), np.random.default_rng(seed))

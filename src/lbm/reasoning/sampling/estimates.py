@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula
 from lbm.reasoning.sampling.chains import Bools
 from lbm.reasoning.sampling.diagnostics import Estimate, estimate
-from lbm.reasoning.sampling.problems import LANES, Problem, spread, truth
+from lbm.reasoning.sampling.problems import LANES, Problem, Seen, spread, truth
 from lbm.reasoning.sampling.targets import Floats
 
 FIRST: Final = 256
@@ -30,9 +31,6 @@ MAX_STATES: Final = 1 << 28
 
 _WATCHED: Final = 64  # atoms up to which each is watched for convergence
 _JUDGED: Final = 512  # states of each chain by which all atoms are judged
-
-_Kept = tuple[Bools, Bools, Floats]
-"""The states of all chains after a sweep, which of them count, and their scores."""
 
 
 def ask(
@@ -53,11 +51,10 @@ def ask(
     also: list[Floats] = []
     watched = [i for i, _ in enumerate(problem.atoms)] if len(problem.atoms) <= _WATCHED else []
     done, said = 0, None
-    for x in _states(problem, rng, _limit(problem, sweeps)):
-        true.append(truth(query, problem.atoms, x))
-        keeps = problem.valid(x)
-        valid.append(keeps)
-        also.append(np.concatenate([problem.score(x)[None], x[watched]]))
+    for seen in _states(problem, rng, _limit(problem, sweeps)):
+        true.append(truth(query, problem.atoms, seen.x))
+        valid.append(seen.valid)
+        also.append(np.concatenate([seen.score[None], seen.x[watched]]))
         done += 1
         late = time.monotonic() > deadline
         if late or (sweeps is None and done >= FIRST and done & (done - 1) == 0):
@@ -76,13 +73,13 @@ def marginals(
 
     Sweeps and the deadline are those of :func:`ask`; chains go on until all atoms that vary have converged.
     """
-    kept: list[_Kept] = []
+    kept: list[Seen] = []
     found: dict[str, Estimate] = {}
     done = 0
-    for x in _states(problem, rng, _limit(problem, sweeps)):
+    for seen in _states(problem, rng, _limit(problem, sweeps)):
         done += 1
         late = time.monotonic() > deadline
-        kept.append((x, problem.valid(x), problem.score(x)))
+        kept.append(seen)
         if late or (sweeps is None and done >= FIRST and done & (done - 1) == 0):
             found = _all(problem, kept)
             if late or all(each.converged for each in found.values()):
@@ -90,7 +87,7 @@ def marginals(
     return _all(problem, kept) if done & (done - 1) or not found else found, done
 
 
-def _all(problem: Problem, kept: Sequence[_Kept]) -> dict[str, Estimate]:
+def _all(problem: Problem, kept: Sequence[Seen]) -> dict[str, Estimate]:
     """Return the estimate of every atom."""
     last = _thin(kept[len(kept) // 2 :])
     valid = np.array([keeps for _, keeps, _ in last]).T
@@ -101,7 +98,7 @@ def _all(problem: Problem, kept: Sequence[_Kept]) -> dict[str, Estimate]:
     }
 
 
-def _thin(kept: Sequence[_Kept]) -> Sequence[_Kept]:
+def _thin(kept: Sequence[Seen]) -> Sequence[Seen]:
     """Return states far enough apart that judging every atom by them takes no longer than making them."""
     return kept[:: max(1, len(kept) // _JUDGED)]
 
@@ -113,11 +110,8 @@ def _limit(problem: Problem, sweeps: int | None) -> int:
     return max(2 * FIRST, min(MOST, MAX_UPDATES // (LANES * max(1, len(problem.atoms)))))
 
 
-def _states(problem: Problem, rng: np.random.Generator, limit: int) -> Iterator[Bools]:
-    x = spread(problem.starts, rng)
-    for _ in range(limit):
-        x = problem.step(x, rng)
-        yield x
+def _states(problem: Problem, rng: np.random.Generator, limit: int) -> Iterator[Seen]:
+    return islice(problem.walk(spread(problem.starts, rng), rng), limit)
 
 
 def _judge(true: Sequence[Bools], valid: Sequence[Bools], also: Sequence[Floats]) -> Estimate:
@@ -139,15 +133,15 @@ def draw(
     Valid states of the last half of the sweeps are taken, as far apart as their number allows.
     """
     limit = _limit(problem, sweeps)
-    kept: list[_Kept] = []
+    kept: list[Seen] = []
     done = 0
     every = 1  # states are kept after every so many sweeps, fewer as there are more
-    for x in _states(problem, rng, limit):
+    for seen in _states(problem, rng, limit):
         done += 1
         late = time.monotonic() > deadline
         if done % every == 0:
-            kept.append((x, problem.valid(x), problem.score(x)))
-            if len(kept) * x.size > MAX_STATES:
+            kept.append(seen)
+            if len(kept) * seen.x.size > MAX_STATES:
                 kept, every = kept[1::2], 2 * every
         checked = sweeps is None and done >= FIRST and done & (done - 1) == 0
         if late or (checked and _enough(kept, n) and _watch(problem, kept).converged):
@@ -163,11 +157,11 @@ def draw(
     return states[at], _watch(problem, kept), done
 
 
-def _enough(kept: Sequence[_Kept], n: int) -> bool:
+def _enough(kept: Sequence[Seen], n: int) -> bool:
     return sum(int(keeps.sum()) for _, keeps, _ in kept[len(kept) // 2 :]) >= n
 
 
-def _watch(problem: Problem, kept: Sequence[_Kept]) -> Estimate:
+def _watch(problem: Problem, kept: Sequence[Seen]) -> Estimate:
     """Return the estimate of the atom of which the chains know least, among those that vary."""
     few = replace(problem, atoms=problem.atoms[:_WATCHED])
     varying = [each for each in _all(few, kept).values() if 0 < each.probability < 1]

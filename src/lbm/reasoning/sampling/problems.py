@@ -7,9 +7,10 @@ A well that chains neither leave nor enter then keeps some of them apart from th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.reasoning.clock import at_most
 from lbm.reasoning.components.apart import Split, assign, exponent
+from lbm.reasoning.engine.lanes import Weights, advance, start, weights_of
+from lbm.reasoning.engine.network import Network, network_of
+from lbm.reasoning.engine.schedule import tuned_penalty
+from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
 from lbm.reasoning.sampling.targets import (
     Floats,
@@ -27,6 +32,7 @@ from lbm.reasoning.sampling.targets import (
     ScoreTarget,
     States,
     Target,
+    conjuncts,
     score_target,
 )
 from lbm.reasoning.solvers.proof import find_model
@@ -39,26 +45,30 @@ _REPEATED: Final = 4  # chains from each of them: fewer would be lost among the 
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
 
 
+class Seen(NamedTuple):
+    """All chains after a sweep: states, shape (atoms, chains), which count, and a quantity to watch."""
+
+    x: Bools
+    valid: Bools
+    score: Floats
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What chains run on: a target, the evidence they must keep, and worlds to start from.
+    """What chains run on: a distribution as chains without end, and worlds for them to start from.
 
     Attributes
     ----------
-    step
-        One sweep of all chains: (states, generator) -> states, of shape (atoms, lanes).
+    walk
+        (states of shape (atoms, LANES), generator) -> what is seen after each sweep.
     atoms
         The names of the rows of a state.
-    valid, score
-        Which states count, shape (lanes,), and a quantity to watch beside the query.
     starts
         Worlds over ``atoms``, shape (atoms, worlds).
     """
 
-    step: Callable[[States, np.random.Generator], Bools]
+    walk: Callable[[Bools, np.random.Generator], Iterator[Seen]]
     atoms: tuple[str, ...]
-    valid: Callable[[States], Bools]
-    score: Callable[[States], Floats]
     starts: Bools
 
 
@@ -77,7 +87,7 @@ def logical(split: Split, query: Formula | None, temperature: float, rng: np.ran
     hard = [formula for component in components for formula in component.hard]
     soft = [pair for component in components for pair in component.soft]
     weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
-    target = score_target(atoms, hard, [(f, w) for (f, _), w in zip(soft, weights, strict=True)], 1.0)
+    network = network_of(atoms, _parts(hard), [(f, w) for (f, _), w in zip(soft, weights, strict=True)])
     theory = Theory(hard, atoms=atoms)
     heaviest = sorted(zip(weights, (f for f, _ in soft), strict=True), key=lambda pair: -abs(pair[0]))
     wanted = [formula if weight > 0 else ~formula for weight, formula in heaviest]
@@ -85,9 +95,21 @@ def logical(split: Split, query: Formula | None, temperature: float, rng: np.ran
     starts = _starts(theory, asked, wanted)
     if not starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
-    first = spread(starts, rng)
-    tuned = target.with_penalty(choose_penalty(target, first, rng)) if hard else target
-    return _collapsed(tuned, starts)
+    penalty = tuned_penalty(network, spread(starts, rng), seed=seed_from(rng)) if hard else 0.0
+    return Problem(partial(_walk, network, weights_of(network, penalty)), atoms, starts)
+
+
+def _walk(network: Network, weights: Weights, x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+    """Yield what compiled chains on a network see."""
+    lanes = start(network, weights, x, seed=seed_from(rng))
+    while True:
+        advance(lanes, [1.0], every=1)
+        yield Seen(lanes.x.astype(bool), lanes.broken() == 0, lanes.score())
+
+
+def _parts(hard: Sequence[Formula]) -> list[Formula]:
+    """Return the conjuncts of hard formulae: chains are led to each of them by itself."""
+    return [part for formula in hard for part in conjuncts(formula)]
 
 
 def _both(formula: Formula) -> tuple[Formula, Formula]:
@@ -134,18 +156,13 @@ def block_gibbs(
     declared = _machine_starts(machine, query, given)
     starts = np.asarray(machine.visible(declared.T).T > 0.5)
 
-    def valid(x: States) -> Bools:
-        return truth(rest, machine.atoms, x)
+    def walk(x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+        while True:
+            x = gibbs_step(machine, x, rng, confidence=confidence, temperature=temperature, clamped=clamped)
+            score = -machine.free_energy(x.T.astype(float), confidence=confidence, temperature=temperature)
+            yield Seen(x, truth(rest, machine.atoms, x), score)
 
-    return Problem(
-        lambda x, rng: gibbs_step(
-            machine, x, rng, confidence=confidence, temperature=temperature, clamped=clamped
-        ),
-        machine.atoms,
-        valid,
-        lambda x: -machine.free_energy(x.T.astype(float), confidence=confidence, temperature=temperature),
-        starts,
-    )
+    return Problem(walk, machine.atoms, starts)
 
 
 def clamps(given: Formula | None) -> tuple[dict[str, bool], Formula]:
@@ -204,13 +221,12 @@ class _Sum:
 
 
 def _collapsed(target: Target, starts: Bools) -> Problem:
-    return Problem(
-        lambda x, rng: sweep(target, x, rng),
-        target.atoms,
-        lambda x: np.asarray(target.broken(x) == 0),
-        target.score,
-        starts,
-    )
+    def walk(x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+        while True:
+            x = sweep(target, x, rng)
+            yield Seen(x, np.asarray(target.broken(x) == 0), target.score(x))
+
+    return Problem(walk, target.atoms, starts)
 
 
 # --- where chains start ------------------------------------------------------------------------------

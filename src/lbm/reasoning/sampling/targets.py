@@ -240,7 +240,7 @@ def score_target(
     maker = _Maker(names)
     number = 0
     for formula in hard:
-        for part in _conjuncts(formula):
+        for part in conjuncts(formula):
             maker.add(part, True, 0.0)
             number += 1
     for formula, weight in soft:
@@ -255,7 +255,7 @@ def _check_penalty(penalty: float) -> None:
         raise ValueError(f"expected a finite penalty from 0 up, got {penalty}")
 
 
-def _conjuncts(formula: Formula) -> list[Formula]:
+def conjuncts(formula: Formula) -> list[Formula]:
     """Return the parts of a hard formula that hold exactly where all of it does, none that is true."""
     seen = view(formula)
     if seen.op == "constant":

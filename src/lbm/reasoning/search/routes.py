@@ -7,19 +7,22 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from lbm.errors import LimitExceeded, NoWorlds, TooManyWorlds
 from lbm.reasoning import exact
-from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import Component, Split, assume, take_apart
-from lbm.reasoning.sampling.chains import anneal, schedule
-from lbm.reasoning.sampling.targets import score_target
+from lbm.reasoning.components.order import WIDTH, order
 from lbm.reasoning.search.judge import Judge, Judged
 from lbm.reasoning.solvers.aside import Answers, Event, maxsat
 from lbm.reasoning.solvers.proof import satisfiable
+
+if TYPE_CHECKING:
+    from lbm.reasoning.search.annealed import Landscape
 
 MAX_WORLDS: Final = 1 << 16
 """Worlds that are given out, and models that are compared one by one."""
@@ -27,14 +30,10 @@ MAX_WORLDS: Final = 1 << 16
 MAX_EXACT: Final = 5_000
 """Formulae and atoms of a theory that is tried exactly."""
 
-LANES: Final = 64
-"""Chains that are annealed side by side."""
-
 _QUICK: Final = 16  # atoms of a component whose worlds may be enumerated; past it tables must be narrow
 _QUICK_LONG: Final = 12  # likewise, where weights do not fit 64 bits
-_SWEEPS: Final = (64, 1024)  # of the first round of annealing, and the most: they double
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
-_FAINT: Final = 1e-6  # share of the largest weight below which annealing sees no difference
+_HEAD_START: Final = 0.1  # seconds of annealing before RC2 is started: many questions are settled by then
 _GRACE: Final = 1.0  # seconds to find out whether evidence or theory is to blame, when time is over
 
 Enough = Callable[[int | None, int], bool]
@@ -67,19 +66,24 @@ def find(
     rng: np.random.Generator | None = None,
     tell: Callable[[Found], None] | None = None,
     enough: Enough | None = None,
+    start: Sequence[bool] | None = None,
+    jobs: int = 1,
 ) -> Found:
-    """Return the best worlds, exactly if that is quick; there may be none, if time is short."""
+    """Return the best worlds, exactly if that is quick; there may be none, if time is short.
+
+    Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``.
+    """
     found = _exact(judge, top, every)
     if found is not None:
         return found
-    search = _Search(judge, deadline, top, every, tell, enough)
+    search = _Search(judge, deadline, top, every, tell, enough, start, jobs)
     return search.run(np.random.default_rng(0) if rng is None else rng)
 
 
 def _exact(judge: Judge, top: int, every: bool) -> Found | None:
     """Return the best worlds of a theory that is small, or falls apart into small parts; None: it is not."""
     theory, given = judge.theory, judge.given
-    if max(len(theory), len(theory.atoms)) > MAX_EXACT:
+    if max(len(theory), len(theory.atoms)) > MAX_EXACT or _is_wide(judge):
         return None
     limit = MAX_WORLDS if every else top
     try:
@@ -106,8 +110,30 @@ def _method(judge: Judge, *, soft: bool) -> str:
     return "auto" if all(map(_is_quick, components)) else "elimination"
 
 
+def _is_wide(judge: Judge) -> bool:
+    """Return whether clauses are too entangled for exact answers, before formulae are looked at."""
+    if len(judge.theory.atoms) <= WIDTH:
+        return False
+    from lbm.reasoning.engine.presolve import presolve  # compiled code is not loaded for small theories
+
+    clauses = judge.weighted_clauses()
+    left = None if clauses is None else presolve(clauses, pure=False)
+    if left is None or left.problem.atoms <= WIDTH:
+        return False
+    literals = np.abs(left.problem.literals) - 1
+    rows = np.split(literals, left.problem.starts[1:-1])
+    return (
+        order(tuple({tuple(row.tolist()) for row in rows}), left.problem.atoms, frozenset(), False)[1] > WIDTH
+    )
+
+
 def _is_quick(component: Component) -> bool:
     return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
+
+
+def hard_split(judge: Judge) -> Split | None:
+    """Return the hard formulae and the evidence, taken apart; None: they clash."""
+    return _split(judge, soft=False)
 
 
 def _split(judge: Judge, *, soft: bool) -> Split | None:
@@ -126,57 +152,106 @@ class _Search:
         every: bool,
         tell: Callable[[Found], None] | None,
         enough: Enough | None,
+        start: Sequence[bool] | None,
+        jobs: int,
     ) -> None:
         self.judge, self.deadline, self.top, self.every = judge, deadline, top, every
-        self.tell, self.enough = tell, enough
+        self.tell, self.enough, self.start, self.jobs = tell, enough, start, jobs
         self.worlds: dict[tuple[bool, ...], Judged] = {}
         self.least: Judged | None = None
         self.proven: list[Judged] = []
         self.bound = 0
         self.sweeps = 0
         self.answers: Answers | None = None
+        self.begun = time.monotonic()
+        self.called = False  # RC2 was started
         self.ended = False  # RC2 has nothing more to say
         self.all = False  # it has given every world that was asked for
         self.full = False  # there are more than are given out
 
     def run(self, rng: np.random.Generator) -> Found:
         """Search until the question is settled or time is over."""
-        split: Split | None = None
-        with suppress(TooManyWorlds):  # annealing goes through the formulae one by one
-            split = _split(self.judge, soft=True)
-            if split is None:
-                raise self._nothing()
-        with ExitStack() as stack:
-            try:
-                clauses, weights, variables = self.judge.clauses()
-                atoms = len(self.judge.theory.atoms)
-                asked = maxsat(clauses, weights, variables, atoms=atoms, top=self.top, every=self.every)
-                self.answers = stack.enter_context(asked)
-            except (LimitExceeded, OSError):  # too large as clauses, or no process can be started
-                self.ended = True
-            if split is not None and self.deadline > time.monotonic():
-                self._anneal(split, rng)
+        landscape = self._landscape()
+        with ExitStack() as self.stack:
+            if landscape is not None:
+                self._anneal(landscape, rng)
+            if not self._settled() and time.monotonic() < self.deadline:
+                self._call()
             while not self.ended and not self._over():
                 self._hear(self.deadline)
         return self._found()
 
-    def _anneal(self, split: Split, rng: np.random.Generator) -> None:
-        sweeps, penalty, idle = _SWEEPS[0], 2.0, 0
-        while idle < _IDLE and not self._over():
-            rows, done = _anneal(split, self.judge.theory.atoms, rng, sweeps, penalty, self._over)
-            self.sweeps += done
-            if self._settled():
-                return
+    def _landscape(self) -> Landscape | None:
+        """Return what is annealed; None: the theory is too large for that."""
+        from lbm.reasoning.engine.presolve import presolve
+        from lbm.reasoning.search.annealed import of_clauses, of_split
+
+        clauses = self.judge.weighted_clauses()
+        if clauses is not None:
+            # A pure literal is true in some best world, but not in all of them.
+            left = presolve(clauses, pure=self.top == 1 and not self.every)
+            if left is None:
+                raise self._nothing()
+            return of_clauses(left)
+        with suppress(TooManyWorlds, LimitExceeded):  # formulae are gone through one by one
+            split = _split(self.judge, soft=True)
+            if split is None:
+                raise self._nothing()
+            return of_split(split, self.judge.theory.atoms)
+        return None
+
+    def _call(self) -> None:
+        """Start RC2, unless it has been."""
+        if self.called:
+            return
+        self.called = True
+        try:
+            clauses, weights, variables = self.judge.clauses()
+            atoms = len(self.judge.theory.atoms)
+            asked = maxsat(clauses, weights, variables, atoms=atoms, top=self.top, every=self.every)
+            self.answers = self.stack.enter_context(asked)
+        except (LimitExceeded, OSError):  # too large as clauses, or no process can be started
+            self.ended = True
+
+    def _anneal(self, landscape: Landscape, rng: np.random.Generator) -> None:
+        from lbm.reasoning.engine.blocks import spread
+        from lbm.reasoning.engine.streams import seed_from
+        from lbm.reasoning.search.annealed import Round, anneal
+
+        seed = seed_from(rng)
+        # Where nothing is hard any world is a model, and there is one however short the time.
+        self._add(landscape.base.tolist() if self.start is None else self.start)
+        idle = 0
+
+        def hear(_: int, found: Round) -> None:
+            nonlocal idle
             before = self.least
-            for row in rows[: max(4, self.top)].tolist():
-                self._add(row)
-            if self.least is None:
-                penalty *= 3  # breaking a hard formula still paid
+            for world in found.worlds:
+                self._add(world)
+            self.sweeps += found.sweeps
             idle = idle + 1 if self.least is before else 0
-            sweeps = min(2 * sweeps, _SWEEPS[1])
+
+        def stop() -> bool:
+            return idle >= _IDLE or self._over()
+
+        if self.jobs == 1:
+            for number in count():
+                before, idled = self.least, idle
+                hear(
+                    number,
+                    anneal(landscape, seed, number, start=self.start, over=self._over, found=self._add),
+                )
+                idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
+                if stop():
+                    return
+        until = time.time() + min(self.deadline - time.monotonic(), 1e9)
+        work = partial(anneal, landscape, seed, start=self.start, deadline=until)
+        spread(work, count(), n_jobs=self.jobs, on_done=hear, stop=stop)
 
     def _over(self) -> bool:
         """Hear what RC2 has to say by now, and return whether to stop."""
+        if not self.called and time.monotonic() > self.begun + _HEAD_START and not self._settled():
+            self._call()
         self._hear(0.0)
         return time.monotonic() > self.deadline or self._settled()
 
@@ -266,38 +341,3 @@ class _Search:
             if satisfiable(self.judge.theory, seconds=None if math.isinf(left) else left) is False:
                 given = None
         return NoWorlds(given)
-
-
-def _anneal(
-    split: Split,
-    names: Sequence[str],
-    rng: np.random.Generator,
-    sweeps: int,
-    penalty: float,
-    stop: Callable[[], bool],
-) -> tuple[Bools, int]:
-    """Return annealed worlds, likely the best first, shape (LANES, names), and how many sweeps were done.
-
-    Components are annealed one after the other; the k-th world has the k-th best state of each.
-    """
-    place = {name: i for i, name in enumerate(names)}
-    found = np.zeros((LANES, len(names)), np.bool_)
-    for name, value in split.fixed.items():
-        found[:, place[name]] = value
-    found[:, [place[name] for name in split.free]] = rng.random((LANES, len(split.free))) < 0.5
-    largest = max((abs(weight) for component in split.components for _, weight in component.soft), default=1)
-    done = 0
-    for component in split.components:
-        soft = [
-            (formula, math.copysign(max(abs(weight) / largest, _FAINT), weight))
-            for formula, weight in component.soft
-            if weight
-        ]
-        target = score_target(component.atoms, component.hard, soft, penalty)
-        x = rng.random((len(component.atoms), LANES)) < 0.5
-        betas = schedule(target, 0 if stop() else sweeps)
-        states = anneal(target, x, betas, rng, on_sweep=lambda _k, _x: not stop())
-        order = np.lexsort((-states.score, states.broken))
-        found[:, [place[name] for name in component.atoms]] = states.x[:, order].T
-        done = max(done, states.sweeps)
-    return found, done

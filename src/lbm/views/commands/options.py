@@ -42,6 +42,16 @@ class How(StrEnum):
     gibbs = "gibbs"
 
 
+class HowDrawn(StrEnum):
+    """How a world is drawn."""
+
+    auto = "auto"
+    exact = "exact"
+    collapsed = "collapsed"
+    gibbs = "gibbs"
+    fast = "fast"
+
+
 class Format(StrEnum):
     """What a theory can be written as."""
 
@@ -109,6 +119,13 @@ Sweeps = Annotated[
     int | None, typer.Option("--sweeps", min=1, help="Sweeps of each chain; by default until they agree.")
 ]
 Chosen = Annotated[How, typer.Option("--method", help="auto: exact and, where that is too much, collapsed.")]
+Drawn = Annotated[
+    HowDrawn,
+    typer.Option(
+        "--method",
+        help="auto: exact and, where that is too much, collapsed. fast: annealed models, not uniform.",
+    ),
+]
 Query = Annotated[str, typer.Argument(metavar="QUERY", help="Any formula, as in 'n -> r'.")]
 Seconds = Annotated[
     float, typer.Option("--seconds", callback=positive, help="Time to look for an answer; then exit 3.")

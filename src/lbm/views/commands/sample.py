@@ -31,7 +31,7 @@ def sample_worlds(
     file: options.File,
     number: Number,
     given: options.Given = None,
-    method: options.Chosen = options.How.auto,
+    method: options.Drawn = options.HowDrawn.auto,
     distribution: options.About = options.Distribution.logical,
     temperature: options.Temperature = 1.0,
     confidence: options.Confidence = 5.0,

@@ -1,0 +1,413 @@
+"""The compiled inner loops, and nothing else: sweeps over the atoms of a network in 64 lanes at once.
+
+Every loop over lanes is free of branches, so that it becomes vector instructions. Numba widens sums of small
+integers to 64 bits: each is cast back at once.
+"""
+
+# Numba infers types of its own, and knows more of them than Python does.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64, int8, int32, int64, uint8, uint32, uint64
+
+from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
+
+HEAT_BATH, METROPOLIS = 0, 1
+
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_SCALE = 2.0**-31
+_FAR = 60.0  # log-odds past which no word can tell a probability from 0 or 1
+_LOG2E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = (
+    0.693147180369123816490,
+    1.90821492927058770002e-10,
+)  # their sum is ln 2; the first is short
+
+
+# --- random words ------------------------------------------------------------------------------------
+
+
+@inlined
+def fill(words, key0, key1, quad, sweep, lane, stream):
+    """Write the words of four atoms, from 4·quad, in 64 lanes: words has shape (4, 64). See streams.py."""
+    for l in range(64):
+        c0, c1, c2, c3 = uint64(quad), uint64(sweep), uint64(lane + l), uint64(stream)
+        k0, k1 = uint64(key0), uint64(key1)
+        for _ in range(10):
+            p = _M0 * c0
+            q = _M1 * c2
+            c0 = (q >> _HALF) ^ c1 ^ k0
+            c2 = (p >> _HALF) ^ c3 ^ k1
+            c1 = q & _LOW
+            c3 = p & _LOW
+            k0 = (k0 + _W0) & _LOW
+            k1 = (k1 + _W1) & _LOW
+        words[0, l] = uint32(c0) >> uint32(1)
+        words[1, l] = uint32(c1) >> uint32(1)
+        words[2, l] = uint32(c2) >> uint32(1)
+        words[3, l] = uint32(c3) >> uint32(1)
+
+
+@inlined
+def chance(odds, true, beta, rule, powers, p):
+    """Write the probability to be true (heat bath) or to flip (Metropolis) in 64 lanes, to about 1e-13.
+
+    ``beta`` has shape (64,). exp(-a) = 2^-n · exp(-r), with n whole and |r| <= ln 2 / 2; exp(-r) by its
+    series. ``powers[n]`` is 2^-n.
+    """
+    for l in range(64):
+        z = beta[l] * float64(odds[l])
+        if rule == 1:
+            z = -z if true[l] else z
+        a = min(abs(z), _FAR)
+        n = int32(a * _LOG2E + 0.5)
+        r = -((a - n * _LN2_HIGH) - n * _LN2_LOW)
+        e = 1.0 + r * (1.0 / 11.0)
+        e = 1.0 + r * e * (1.0 / 10.0)
+        e = 1.0 + r * e * (1.0 / 9.0)
+        e = 1.0 + r * e * (1.0 / 8.0)
+        e = 1.0 + r * e * (1.0 / 7.0)
+        e = 1.0 + r * e * (1.0 / 6.0)
+        e = 1.0 + r * e * (1.0 / 5.0)
+        e = 1.0 + r * e * (1.0 / 4.0)
+        e = 1.0 + r * e * (1.0 / 3.0)
+        e = 1.0 + r * e * (1.0 / 2.0)
+        e = (1.0 + r * e) * powers[n]
+        if rule == 1:
+            p[l] = 0.5 if z == 0.0 else (e if z < 0.0 else 1.0)
+        else:
+            p[l] = (1.0 if z > 0.0 else e) / (1.0 + e)
+
+
+# --- one atom ----------------------------------------------------------------------------------------
+
+
+@inlined
+def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned):
+    """Write the log-odds of atom i given all the others in ``odds``, and its values in ``true``, ``false``.
+
+    For its program, ``moved`` gets by how much the count of each gate rises if the atom becomes true, and
+    ``turned``, where a later step needs it, by how much the truth does.
+    """
+    zero = weight.dtype.type(0)
+    none = counts.dtype.type(0)
+    one = counts.dtype.type(1)
+    for l in range(64):
+        odds[l] = zero
+        true[l] = x[i, l]
+        false[l] = uint8(1) - x[i, l]
+    for j in range(wires.start[i], wires.middle[i]):
+        g = uint64(wires.gate[j])
+        w = weight[g]
+        if wires.sign[j] > 0:
+            for l in range(64):
+                odds[l] += w if counts[g, l] == true[l] else zero
+        else:
+            for l in range(64):
+                odds[l] -= w if counts[g, l] == false[l] else zero
+    for j in range(wires.middle[i], wires.start[i + 1]):
+        g = uint64(wires.gate[j])
+        low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
+        w = weight[g] if wires.sign[j] > 0 else weight.dtype.type(-weight[g])
+        minus = weight.dtype.type(-w)
+        if wires.sign[j] > 0:
+            for l in range(64):
+                rest = counts.dtype.type(counts[g, l] - true[l] - low)
+                without = (rest & mask) <= span
+                with_it = (counts.dtype.type(rest + one) & mask) <= span
+                odds[l] += (w if with_it else minus) if with_it != without else zero
+        else:
+            for l in range(64):
+                rest = counts.dtype.type(counts[g, l] - false[l] - low)
+                without = (rest & mask) <= span
+                with_it = (counts.dtype.type(rest + one) & mask) <= span
+                odds[l] += (w if with_it else minus) if with_it != without else zero
+    base = wires.program[i]
+    if base == wires.program[i + 1]:
+        return
+    for l in range(64):
+        known[l] = counts.dtype.type(none - true[l])  # all ones where the atom is true
+    for k in range(base, wires.program[i + 1]):
+        g = uint64(wires.step_gate[k])
+        at = k - base
+        low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
+        kind = wires.step_kind[k]
+        plain = kind & 7
+        if plain < 2:
+            step = counts.dtype.type(1 - 2 * plain)
+            for l in range(64):
+                d[l] = step
+        elif plain == 2:
+            for l in range(64):
+                d[l] = turn[l]
+        elif plain == 3:
+            for l in range(64):
+                d[l] = counts.dtype.type(none - turn[l])
+        else:
+            for l in range(64):
+                d[l] = none
+            for m in range(wires.step_kids[k], wires.step_kids[k + 1]):
+                slot, step = wires.kid_slot[m], counts.dtype.type(wires.kid_sign[m])
+                if slot < 0:
+                    for l in range(64):
+                        d[l] = counts.dtype.type(d[l] + step)
+                elif wires.kid_sign[m] > 0:
+                    for l in range(64):
+                        d[l] = counts.dtype.type(d[l] + turned[slot, l])
+                else:
+                    for l in range(64):
+                        d[l] = counts.dtype.type(d[l] - turned[slot, l])
+        for l in range(64):
+            without = counts.dtype.type(counts[g, l] - (d[l] & known[l]) - low)
+            with_it = counts.dtype.type(without + d[l])
+            turn[l] = counts.dtype.type((with_it & mask) <= span) - counts.dtype.type(
+                (without & mask) <= span
+            )
+        if kind & 8:
+            for l in range(64):
+                turned[at, l] = turn[l]
+        if plain >= 2:
+            for l in range(64):
+                moved[at, l] = d[l]
+        w = weight[g]
+        if w != zero:
+            minus = weight.dtype.type(-w)
+            for l in range(64):
+                odds[l] += (w if turn[l] == one else minus) if turn[l] != none else zero
+
+
+@inlined
+def move(i, wires, counts, change, d, up, down, moved):
+    """Bring all counts up to date; ``change`` is 1 where atom i became true, 255 where false, else 0."""
+    for j in range(wires.start[i], wires.start[i + 1]):
+        g = uint64(wires.gate[j])
+        if wires.sign[j] > 0:
+            for l in range(64):
+                counts[g, l] = counts.dtype.type(counts[g, l] + int8(change[l]))
+        else:
+            for l in range(64):
+                counts[g, l] = counts.dtype.type(counts[g, l] - int8(change[l]))
+    base = wires.program[i]
+    if base == wires.program[i + 1]:
+        return
+    for l in range(64):
+        up[l] = counts.dtype.type(-counts.dtype.type(change[l] == 1))
+        down[l] = counts.dtype.type(-counts.dtype.type(change[l] > 1))
+    for k in range(base, wires.program[i + 1]):
+        g = uint64(wires.step_gate[k])
+        plain = wires.step_kind[k] & 7
+        if plain == 0:
+            for l in range(64):
+                counts[g, l] = counts.dtype.type(counts[g, l] + int8(change[l]))
+        elif plain == 1:
+            for l in range(64):
+                counts[g, l] = counts.dtype.type(counts[g, l] - int8(change[l]))
+        else:
+            for l in range(64):
+                d[l] = moved[k - base, l]
+            for l in range(64):
+                counts[g, l] = counts.dtype.type(counts[g, l] + (d[l] & up[l]) - (d[l] & down[l]))
+
+
+@compiled
+def keeps(wires, counts, firm, l):
+    """Return whether lane l has every firm gate as it must be."""
+    for k in range(len(firm)):
+        g = firm[k] if firm[k] >= 0 else -1 - firm[k]
+        off = counts.dtype.type(counts[g, l] - wires.low[g]) & wires.mask[g]
+        if (off <= wires.span[g]) != (firm[k] >= 0):
+            return False
+    return True
+
+
+# --- all atoms ---------------------------------------------------------------------------------------
+
+
+@compiled
+def sweeps(
+    wires,
+    weight,
+    x,
+    counts,
+    total,
+    order,
+    betas,
+    tables,
+    clips,
+    powers,
+    moved,
+    turned,
+    key0,
+    key1,
+    sweep,
+    lane,
+    rule,
+    firm,
+    best,
+    best_x,
+    goal,
+):
+    """Do one sweep for every row of β: each atom of ``order`` in turn takes a new value given all the others.
+
+    After a sweep, the state with the greatest log weight so far that keeps all hard formulae is copied; if it
+    reaches the goal, no further sweep is begun. Returns the number of sweeps done.
+
+    Parameters
+    ----------
+    wires, weight
+        A network's arrays, and what each of its gates adds to the log weight where it is true.
+    x, counts, total
+        Shapes (atoms, 64), (gates, 64) and (64,): states, counts of gates, log weights. They are changed.
+    betas
+        Shape (sweeps, 64).
+    tables, clips
+        Row s of ``tables`` holds 2^31 · probability for odds from -clips[s] to clips[s], in whole numbers: to
+        be true (heat bath), or to flip with this change (Metropolis). Where clips[s] < 0, as it must be
+        if lanes differ in β, probabilities are worked out.
+    moved, turned
+        Scratch of shape (longest program, 64).
+    key0, key1, sweep, lane
+        The seed, the number of the first sweep, and that of the first chain.
+    firm
+        The gates that must be true, or, as -1 - gate, false.
+    best, best_x, goal
+        Shapes (1,) and (atoms,): the best log weight so far and its state. They are changed.
+    """
+    odds = carray(stack(weight, 64), (64,))
+    true = carray(stack(x, 64), (64,))
+    false = carray(stack(x, 64), (64,))
+    change = carray(stack(x, 64), (64,))
+    d = carray(stack(counts, 64), (64,))
+    turn = carray(stack(counts, 64), (64,))
+    known = carray(stack(counts, 64), (64,))
+    up = carray(stack(counts, 64), (64,))
+    down = carray(stack(counts, 64), (64,))
+    words = carray(stack(clips, 256), (4, 64)).view(np.uint32)
+    p = carray(stack(betas, 64), (64,))
+    beta = carray(stack(betas, 64), (64,))
+    for s in range(len(betas)):
+        quad = int64(-1)
+        clip = clips[s]
+        for l in range(64):
+            beta[l] = betas[s, l]
+        for o in range(len(order)):
+            i = uint64(order[o])
+            if int64(i >> uint64(2)) != quad:
+                quad = int64(i >> uint64(2))
+                fill(words, key0, key1, quad, sweep + s, lane, 0)
+            r = i & uint64(3)
+            weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
+            if clip >= 0:
+                for l in range(64):
+                    z = int64(odds[l])
+                    if rule == 1:
+                        z = -z if true[l] else z
+                    place = min(max(z, -clip), clip) + clip
+                    change[l] = uint8(words[r, l] < tables[s, place])
+            else:
+                chance(odds, true, beta, rule, powers, p)
+                for l in range(64):
+                    change[l] = uint8((words[r, l] + 0.5) * _SCALE < p[l])
+            if rule == 1:
+                for l in range(64):
+                    change[l] = change[l] ^ true[l]
+            some = uint8(0)
+            for l in range(64):
+                x[i, l] = change[l]
+                change[l] = uint8(change[l] - true[l])  # 0, 1, or -1 as 255
+                some |= change[l]
+            if some == 0:
+                continue
+            for l in range(64):
+                total[l] += odds[l] * int8(change[l])
+            move(i, wires, counts, change, d, up, down, moved)
+        for l in range(64):
+            if total[l] > best[0] and keeps(wires, counts, firm, l):
+                best[0] = total[l]
+                for i in range(len(best_x)):
+                    best_x[i] = x[i, l]
+        if best[0] >= goal:
+            return s + 1
+    return len(betas)
+
+
+@compiled
+def jumps(
+    wires, weight, x, counts, total, members, starts, betas, powers, moved, turned, key0, key1, sweep, lane
+):
+    """Offer each lane to flip all atoms of a group at once, for every group in turn, by Metropolis's rule.
+
+    The groups are ``members[starts[k]:starts[k + 1]]``. Their flips are made one after the other, which adds
+    up what they change, and unmade where the whole is refused. A group is the same from both sides, so the
+    distribution is left as it is.
+    """
+    odds = carray(stack(weight, 64), (64,))
+    true = carray(stack(x, 64), (64,))
+    false = carray(stack(x, 64), (64,))
+    change = carray(stack(x, 64), (64,))
+    back = carray(stack(x, 64), (64,))
+    d = carray(stack(counts, 64), (64,))
+    turn = carray(stack(counts, 64), (64,))
+    known = carray(stack(counts, 64), (64,))
+    up = carray(stack(counts, 64), (64,))
+    down = carray(stack(counts, 64), (64,))
+    words = carray(stack(starts, 256), (4, 64))
+    p = carray(stack(powers, 64), (64,))
+    beta = carray(stack(powers, 64), (64,))
+    gain = carray(stack(total, 64), (64,))
+    for l in range(64):
+        beta[l] = betas[l]
+    quad = int64(-1)
+    for k in range(len(starts) - 1):
+        if k >> 2 != quad:
+            quad = k >> 2
+            fill(words, key0, key1, quad, sweep, lane, 2)
+        for l in range(64):
+            gain[l] = total.dtype.type(0)
+        for m in range(starts[k], starts[k + 1]):
+            i = uint64(members[m])
+            weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
+            for l in range(64):
+                change[l] = uint8(false[l] - true[l])
+                x[i, l] = false[l]
+            for l in range(64):
+                gain[l] += odds[l] * int8(change[l])
+            move(i, wires, counts, change, d, up, down, moved)
+        for l in range(64):
+            true[l] = uint8(0)
+        chance(gain, true, beta, 1, powers, p)
+        some = uint8(0)
+        for l in range(64):
+            back[l] = uint8((uint32(words[k & 3, l]) + 0.5) * _SCALE >= p[l])
+            some |= back[l]
+        for l in range(64):
+            total[l] += total.dtype.type(0) if back[l] else gain[l]
+        if some == 0:
+            continue
+        for m in range(starts[k + 1] - 1, starts[k] - 1, -1):
+            i = uint64(members[m])
+            weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
+            for l in range(64):
+                change[l] = uint8(false[l] - true[l]) if back[l] else uint8(0)
+            for l in range(64):
+                x[i, l] = uint8(x[i, l] + change[l])
+            move(i, wires, counts, change, d, up, down, moved)
+
+
+@compiled
+def fields(wires, weight, x, counts, order, moved, turned, out):
+    """Write the log-odds of each atom of ``order`` given all the others in ``out``, shape (atoms, 64)."""
+    odds = carray(stack(weight, 64), (64,))
+    true = carray(stack(x, 64), (64,))
+    false = carray(stack(x, 64), (64,))
+    d = carray(stack(counts, 64), (64,))
+    turn = carray(stack(counts, 64), (64,))
+    known = carray(stack(counts, 64), (64,))
+    for o in range(len(order)):
+        weigh(uint64(order[o]), wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
+        for l in range(64):
+            out[o, l] = odds[l]

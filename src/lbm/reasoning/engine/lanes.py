@@ -1,0 +1,342 @@
+"""Chains on a network, 64 side by side: states that are carried from sweep to sweep by compiled kernels."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lbm.reasoning.engine import kernels
+from lbm.reasoning.engine.network import LANES, Bytes, Counts, Floats, Network
+from lbm.reasoning.engine.streams import BITS, key_of
+
+RULES: Final = {"heat bath": kernels.HEAT_BATH, "metropolis": kernels.METROPOLIS}
+
+CALL: Final = 0.05
+"""Seconds that a compiled call is meant to take: between calls clocks are read and Ctrl-C is heard."""
+
+_TABLE: Final = 512  # odds, in units, up to which probabilities are looked up
+_CERTAIN: Final = 22.5  # log-odds past which 31 bits tell no difference
+_FIRST: Final = (
+    300_000  # updates of an atom in a lane in the first call, before speed is known; then calls grow
+)
+_NEVER: Final = {True: -(1 << 61), False: -1e300}  # below any total, whole or not
+_POWERS: Final = 2.0 ** -np.arange(128.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """What each gate adds to the log weight where it is true: ``unit`` times ``numbers``, shape (gates,).
+
+    Numbers are integers, of 16 bits if they can be, where all weights are multiples of one unit; else floats
+    with unit 1. ``constant`` is the log weight of a state in which no gate is true, in units; ``reach`` a
+    bound of |odds|.
+    """
+
+    numbers: NDArray[Any]
+    unit: float
+    constant: float
+    reach: float
+
+    @property
+    def whole(self) -> bool:
+        """Whether numbers are integers."""
+        return self.numbers.dtype != np.float64
+
+
+def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> Weights:
+    """Return the weights of the gates where a broken hard formula costs ``penalty`` and scores count 1/τ."""
+    values = network.soft / temperature + penalty * network.hard
+    constant = network.earned / temperature - penalty * network.broken
+    unit = _unit(values)
+    numbers = np.rint(values / unit) if unit else values
+    reach = _reach(network, np.abs(numbers))
+    if unit and reach < 1 << 30:
+        kind = np.int16 if reach < 1 << 15 else np.int32
+        return Weights(numbers.astype(kind), unit, constant / unit, reach)
+    return Weights(values, 1.0, constant, _reach(network, np.abs(values)))
+
+
+def _unit(values: Floats) -> float:
+    """Return a number of which all values are multiples, as exactly as floats tell; 0: none was found."""
+    sizes = np.unique(np.abs(values[values != 0]))
+    if not len(sizes):
+        return 1.0
+    for unit in (1.0, float(sizes[0])):
+        with np.errstate(over="ignore"):
+            times = np.rint(sizes / unit)
+        if times[-1] < 1 << 30 and (np.abs(sizes - times * unit) <= 4e-16 * sizes).all():
+            return unit
+    return 0.0
+
+
+def _reach(network: Network, sizes: Floats) -> float:
+    """Return the greatest sum of the sizes of the gates that one atom meets."""
+    wires = network.wires
+    flat = np.concatenate([[0.0], np.cumsum(sizes[wires.gate])])
+    deep = np.concatenate([[0.0], np.cumsum(sizes[wires.step_gate])])
+    sums = np.diff(flat[wires.start]) + np.diff(deep[wires.program])
+    return float(sums.max(initial=0.0))
+
+
+@dataclass(slots=True, eq=False)
+class Lanes:
+    """The states of 64 chains, changed in place as they advance.
+
+    Attributes
+    ----------
+    x, counts
+        Shape (atoms, 64), 0 or 1, and (gates, 64).
+    total
+        Shape (64,): log weights, in units of the weights, without their constant where these are integers.
+    sweep
+        How many sweeps have been done: the position in the random streams.
+    best, best_x
+        Shapes (1,) and (atoms,): the greatest total met after a sweep without a broken hard formula, and its
+        state.
+    goal
+        The total at which sweeps end.
+    seed, lane
+        The streams: chain l of these has the number ``lane + l``.
+    """
+
+    network: Network
+    weights: Weights
+    x: Bytes
+    counts: Counts
+    total: NDArray[Any]
+    seed: int
+    lane: int
+    sweep: int = 0
+    best: NDArray[Any] = field(default_factory=lambda: np.zeros(1))
+    best_x: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    goal: float = math.inf
+
+    @property
+    def found(self) -> bool:
+        """Whether a state that keeps all hard formulae was met after a sweep."""
+        return bool(self.best[0] > _NEVER[self.weights.whole])
+
+    @property
+    def log_weight(self) -> Floats:
+        """The log weights, shape (64,)."""
+        return np.asarray((self.total + self.weights.constant) * self.weights.unit)
+
+    def broken(self) -> NDArray[np.int64]:
+        """Return the number of hard formulae that are broken, shape (64,)."""
+        return np.asarray(np.rint(self.network.broken - self._sum(self.network.hard)).astype(np.int64))
+
+    def score(self) -> Floats:
+        """Return the score, shape (64,)."""
+        return self.network.earned + self._sum(self.network.soft)
+
+    def _sum(self, values: Floats) -> Floats:
+        at = np.flatnonzero(values)
+        total = np.zeros(LANES)
+        step = 1 << 16
+        for begin in range(0, len(at), step):
+            some = at[begin : begin + step]
+            wires = self.network.wires
+            off = (self.counts[some] - wires.low[some, None]) & wires.mask[some, None]
+            total += values[some] @ (off <= wires.span[some, None])
+        return total
+
+
+def start(
+    network: Network,
+    weights: Weights,
+    x: ArrayLike,
+    *,
+    seed: int,
+    lane: int = 0,
+    sweep: int = 0,
+    watch: bool = False,
+) -> Lanes:
+    """Return chains in the given states, shape (atoms, 64); ``watch``: the best state is kept."""
+    states = np.ascontiguousarray(np.asarray(x) != 0).view(np.uint8).copy()
+    if states.shape != (network.atoms, LANES):
+        raise ValueError(f"expected states of shape ({network.atoms}, {LANES}), got shape {states.shape}")
+    key_of(seed)
+    counts = network.counts(states)
+    lanes = Lanes(network, weights, states, counts, np.zeros(LANES), seed, lane, sweep)
+    _weigh(lanes)
+    if watch:
+        numbers = weights.numbers.astype(np.float64)
+        lanes.goal = float(numbers[numbers > 0].sum())
+        lanes.best_x = np.zeros(network.atoms, np.uint8)
+    lanes.best = np.array([_NEVER[weights.whole] if watch else -_NEVER[weights.whole]], lanes.total.dtype)
+    return lanes
+
+
+def reweighted(lanes: Lanes, weights: Weights) -> Lanes:
+    """Return the same chains under other weights, the best state forgotten; states are shared."""
+    other = replace(lanes, weights=weights)
+    _weigh(other)
+    return other
+
+
+def _weigh(lanes: Lanes) -> None:
+    total = lanes._sum(lanes.weights.numbers.astype(np.float64))
+    lanes.total = np.rint(total).astype(np.int64) if lanes.weights.whole else total
+
+
+def advance(
+    lanes: Lanes,
+    betas: ArrayLike,
+    *,
+    rule: str = "heat bath",
+    order: NDArray[np.int32] | None = None,
+    after: Callable[[Lanes], object] | None = None,
+    every: int | None = None,
+) -> int:
+    """Do a sweep at every β, and return how many were done.
+
+    Parameters
+    ----------
+    betas
+        Multiply the log weight; shape (sweeps,), or (sweeps, 64) where lanes differ.
+    rule
+        ``heat bath`` or ``metropolis``.
+    order
+        The atoms in the order in which they are updated; by default all.
+    after
+        Called between compiled calls, which are short; when it returns False, no further sweep is begun.
+    every
+        Sweeps of a compiled call: by default as many as take about CALL seconds.
+    """
+    values = np.atleast_1d(np.asarray(betas, np.float64))
+    table = values.ndim == 1
+    values = np.ascontiguousarray(np.broadcast_to(values.T, (LANES, len(values))).T)
+    atoms = np.arange(lanes.network.atoms, dtype=np.int32) if order is None else np.asarray(order, np.int32)
+    scratch = (lanes.network.longest, LANES)
+    moved, turned = np.zeros(scratch, lanes.counts.dtype), np.zeros(scratch, lanes.counts.dtype)
+    key = key_of(lanes.seed)
+    code = RULES[rule]
+    watched = len(lanes.best_x) > 0
+    goal = lanes.total.dtype.type(lanes.goal if watched else 1 - 2 * _NEVER[lanes.weights.whole])
+    speed = 0.0
+    done = 0
+    while done < len(values):
+        size = every if every is not None else _share(len(atoms), speed, done)
+        some = values[done : done + max(1, size)]
+        tables, clips = _tables(lanes.weights, some[:, 0], code, table)
+        began = time.perf_counter()
+        pieces = (
+            [atoms] if every is not None or size >= 1 else np.array_split(atoms, _pieces(len(atoms), speed))
+        )
+        for piece in pieces:
+            ran = kernels.sweeps(
+                lanes.network.wires,
+                lanes.weights.numbers,
+                lanes.x,
+                lanes.counts,
+                lanes.total,
+                piece,
+                some * lanes.weights.unit,
+                tables,
+                clips,
+                _POWERS,
+                moved,
+                turned,
+                *key,
+                lanes.sweep,
+                lanes.lane,
+                code,
+                lanes.network.firm,
+                lanes.best,
+                lanes.best_x,
+                goal,
+            )
+        took = time.perf_counter() - began
+        speed = ran * max(1, len(atoms)) / max(took, 1e-9)
+        lanes.sweep += ran
+        done += ran
+        if watched and lanes.best[0] >= lanes.goal:
+            break
+        if after is not None and after(lanes) is False:
+            break
+    return done
+
+
+def _share(atoms: int, speed: float, done: int) -> int:
+    """Return how many sweeps fit into a call, at most as many as were done before; 0: not even one."""
+    if not speed:
+        return int(_FIRST / LANES / max(1, atoms))
+    most = int(speed * CALL / max(1, atoms))
+    return min(most, done) if most else 0
+
+
+def _pieces(atoms: int, speed: float) -> int:
+    """Return into how many calls a sweep is cut."""
+    updates = speed * CALL if speed else _FIRST / LANES
+    return max(1, math.ceil(atoms / max(1.0, updates)))
+
+
+def _tables(
+    weights: Weights, betas: Floats, rule: int, table: bool
+) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+    """Return thresholds for words by odds in units, a row per sweep, and how far a row goes; -1: no row."""
+    clips = np.full(len(betas), -1, np.int32)
+    if not weights.whole or not table:
+        return np.zeros((len(betas), 1), np.uint32), clips
+    steps = betas * weights.unit
+    with np.errstate(divide="ignore", over="ignore"):
+        wanted = np.minimum(weights.reach, np.ceil(_CERTAIN / np.maximum(steps, 1e-300)))
+    fits = wanted <= _TABLE
+    clips[fits] = wanted[fits].astype(np.int32)
+    widest = int(clips.max(initial=0))
+    odds = np.arange(2 * widest + 1)[None, :] - np.maximum(clips, 0)[:, None]
+    z = steps[:, None] * odds
+    if rule == kernels.HEAT_BATH:
+        p = 0.5 + 0.5 * np.tanh(0.5 * z)
+    else:
+        p = np.where(odds == 0, 0.5, np.exp(np.minimum(z, 0.0)))
+    return np.ceil(p * 2.0**BITS - 0.5).astype(np.uint32), clips
+
+
+def random_states(atoms: int, seed: int, lane: int = 0) -> Bytes:
+    """Return states at random, shape (atoms, 64), from a stream of their own."""
+    from lbm.reasoning.engine.streams import words
+
+    found = np.empty((atoms, LANES), np.uint8)
+    step = 1 << 16
+    for begin in range(0, atoms, step):
+        some = range(begin, min(atoms, begin + step))
+        found[begin : begin + step] = words(seed, 0, some, range(lane, lane + LANES), stream=1) & 1
+    return found
+
+
+def best_lanes(values: Sequence[float] | Floats) -> NDArray[np.intp]:
+    """Return the numbers of the lanes, the greatest value first."""
+    return np.argsort(-np.asarray(values), kind="stable")
+
+
+def jump(
+    lanes: Lanes, members: NDArray[np.int32], starts: NDArray[np.int32], beta: float | Floats = 1.0
+) -> None:
+    """Offer every group of atoms, ``members[starts[k]:starts[k + 1]]``, to flip together, each once.
+
+    The words that decide are those of the sweep that comes next, in a stream of their own.
+    """
+    scratch = (lanes.network.longest, LANES)
+    kernels.jumps(
+        lanes.network.wires,
+        lanes.weights.numbers,
+        lanes.x,
+        lanes.counts,
+        lanes.total,
+        members,
+        starts,
+        np.ascontiguousarray(np.broadcast_to(np.asarray(beta, np.float64) * lanes.weights.unit, (LANES,))),
+        _POWERS,
+        np.zeros(scratch, lanes.counts.dtype),
+        np.zeros(scratch, lanes.counts.dtype),
+        *key_of(lanes.seed),
+        lanes.sweep,
+        lanes.lane,
+    )

@@ -1,0 +1,459 @@
+"""A theory as counting gates: what the compiled chains run on.
+
+A gate counts which of its children are as it wants them, and is true if that count c lies in a range or is
+odd:
+
+    true  ⇔  ((c - low) & mask) <= span        in unsigned arithmetic
+
+    clause            low 1,  mask all ones, span: as far as it goes
+    least..most of    low least, mask all ones, span most - least
+    odd number of     low 1,  mask 1,        span 0
+
+Children are atoms, or other gates where formulae are nested; a conjunction is a clause seen from its other
+side. Each gate weighs something where it is true; its cubes are never looked at one by one.
+
+When an atom flips, a gate's count changes by d, the signed number of its children that flip with it. Most
+gates are *flat*: they are formulae by themselves and meet an atom once, so d is a sign. For the others, an
+atom has a program: the gates above it, children first, with the children that the flip can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import LimitExceeded, UnknownAtom
+from lbm.knowledge.formula import FALSE, TRUE, Formula
+from lbm.logic.anatomy import strip, view
+from lbm.reasoning.components.apart import assign
+
+MAX_STEPS: Final = 5_000_000
+"""Steps of the programs of all atoms together; formulae nested deeper than that are refused."""
+
+LANES: Final = 64
+"""Chains that run side by side in one block."""
+
+Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+Counts = NDArray[Any]  # of 8 or 32 bits, as large as the largest gate needs
+
+
+class Wires(NamedTuple):
+    """The arrays that kernels read.
+
+    Atom i meets the flat gates ``gate[start[i]:start[i + 1]]``, clauses up to ``middle[i]``; ``sign`` is 1
+    where it is wanted true, else -1. Its program has the steps ``program[i]:program[i + 1]``; step k is about
+    gate ``step_gate[k]``, and its children that move are ``kid_slot[step_kids[k]:step_kids[k + 1]]``: earlier
+    steps of the program, or -1 for the atom itself. ``step_kind`` says what most steps need to know of that:
+    0 or 1, the only such child is the atom, wanted true or false; 2 or 3, it is the step before; 4, anything
+    else; and 8 more where a step that does not follow at once refers to this one. ``low``, ``mask`` and
+    ``span`` are those of each gate.
+    """
+
+    start: NDArray[np.int64]
+    middle: NDArray[np.int64]
+    gate: NDArray[np.int32]
+    sign: NDArray[np.int8]
+    low: Counts
+    mask: Counts
+    span: Counts
+    program: NDArray[np.int64]
+    step_gate: NDArray[np.int32]
+    step_kind: NDArray[np.int8]
+    step_kids: NDArray[np.int64]
+    kid_slot: NDArray[np.int32]
+    kid_sign: NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Gates over atoms, and what each adds where it is true.
+
+    Attributes
+    ----------
+    atoms
+        The number of atoms.
+    soft, hard
+        What a true gate adds to the score, and to the number of hard formulae kept; shape (gates,).
+    earned, broken
+        The score when no gate is true, and the number of hard formulae broken then.
+    child, child_sign, first_child
+        The children of gate g are ``child[first_child[g]:first_child[g + 1]]``: atoms, or ``atoms + number``
+        of an earlier gate; the sign is 1 where a true child counts, -1 where a false one does.
+    wires
+        What kernels read.
+    longest
+        The greatest number of steps in the program of any atom.
+    """
+
+    atoms: int
+    soft: Floats
+    hard: Floats
+    earned: float
+    broken: float
+    child: NDArray[np.int32]
+    child_sign: NDArray[np.int8]
+    first_child: NDArray[np.int64]
+    wires: Wires
+    longest: int
+
+    @property
+    def gates(self) -> int:
+        """The number of gates."""
+        return len(self.soft)
+
+    @cached_property
+    def flat(self) -> bool:
+        """Whether all children are atoms."""
+        return not len(self.child) or int(self.child.max()) < self.atoms
+
+    @cached_property
+    def firm(self) -> NDArray[np.int64]:
+        """The gates that hard formulae want true, or, as -1 - gate, false."""
+        at = np.flatnonzero(self.hard)
+        return np.where(self.hard[at] > 0, at, -1 - at)
+
+    def counts(self, x: Bytes) -> Counts:
+        """Return the count of every gate, shape (gates, lanes), for states of shape (atoms, lanes)."""
+        kind = self.wires.low.dtype
+        found = np.zeros((self.gates, x.shape[1]), kind)
+        if self.flat:
+            step = max(1, (1 << 24) // max(1, x.shape[1]))  # literals at once: their truth takes memory
+            ends = (
+                np.searchsorted(self.first_child, np.arange(0, len(self.child) + step, step), side="right")
+                - 1
+            )
+            ends = np.unique(np.append(ends, self.gates))
+            for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+                part = slice(self.first_child[first], self.first_child[last])
+                true = (x[self.child[part]] > 0) == (self.child_sign[part] > 0)[:, None]
+                at = self.first_child[first:last] - self.first_child[first]
+                found[first:last] = np.add.reduceat(true, at, axis=0, dtype=kind) if len(at) else 0
+            return found
+        values = np.zeros((self.atoms + self.gates, x.shape[1]), bool)
+        values[: self.atoms] = x > 0
+        for g in range(self.gates):
+            part = slice(self.first_child[g], self.first_child[g + 1])
+            true = values[self.child[part]] == (self.child_sign[part] > 0)[:, None]
+            found[g] = true.sum(axis=0)
+            values[self.atoms + g] = self.truth(found[g : g + 1], g, g + 1)[0]
+        return found
+
+    def truth(self, counts: Counts, first: int = 0, last: int | None = None) -> NDArray[np.bool_]:
+        """Return which of the gates from ``first`` to ``last`` are true, by their counts."""
+        part = slice(first, last)
+        wires = self.wires
+        off = (counts - wires.low[part, None]) & wires.mask[part, None]
+        return np.asarray(off <= wires.span[part, None])
+
+
+def network_of(
+    atoms: Sequence[str], hard: Iterable[Formula], soft: Iterable[tuple[Formula, float]]
+) -> Network:
+    """Return the network of hard formulae and of pairs (formula, weight), over atoms in this order.
+
+    Conjunctions are not split: that is the caller's choice.
+    """
+    maker = _Maker(atoms)
+    for formula in hard:
+        maker.root(formula, 0.0, 1.0)
+    for formula, weight in soft:
+        maker.root(formula, float(weight), 0.0)
+    return maker.network()
+
+
+def network_of_clauses(
+    atoms: int, literals: NDArray[np.int32], starts: NDArray[np.int64], soft: Floats, hard: Floats
+) -> Network:
+    """Return the network of packed clauses: literals are ±(number of the atom, from 1), no atom twice in one.
+
+    ``soft`` and ``hard``, shape (clauses,), are the weight and the number of hard formulae of each clause.
+    """
+    lengths = np.diff(starts)
+    nonempty = lengths > 0  # an empty clause is false everywhere
+    first = np.concatenate([[0], np.cumsum(lengths[nonempty])]).astype(np.int64)
+    gates = int(nonempty.sum())
+    child = np.abs(literals) - 1
+    sign = np.where(literals > 0, 1, -1).astype(np.int8)
+    kind = _counters(int(lengths.max(initial=0)))
+    return _assemble(
+        atoms,
+        np.asarray(soft, np.float64)[nonempty],
+        np.asarray(hard, np.float64)[nonempty],
+        0.0,
+        float(np.sum(hard)),
+        child.astype(np.int32),
+        sign,
+        first,
+        np.ones(gates, kind),
+        np.full(gates, np.iinfo(kind).max, kind),
+        np.full(gates, np.iinfo(kind).max - 1, kind),
+        np.ones(gates, bool),
+    )
+
+
+def _counters(widest: int) -> type[np.uint8] | type[np.uint32]:
+    """Return the smallest type that counts so many children, and one more."""
+    return np.uint8 if widest < 255 else np.uint32
+
+
+class _Maker:
+    """Collects gates, children before parents; equal formulae share one."""
+
+    def __init__(self, atoms: Sequence[str]) -> None:
+        self.names = atoms
+        self.place = {name: i for i, name in enumerate(atoms)}
+        self.known: dict[Formula, tuple[int, int]] = {}  # child and sign that a formula is
+        self.children: list[list[tuple[int, int]]] = []
+        self.shape: list[tuple[int, int, int]] = []  # least, most, or (-1, -1, 1) for odd
+        self.same: dict[tuple[object, ...], int] = {}
+        self.soft: list[float] = []
+        self.hard: list[float] = []
+        self.earned, self.broken = 0.0, 0.0
+
+    def root(self, formula: Formula, soft: float, hard: float) -> None:
+        """Add a formula."""
+        self.broken += hard
+        simple = assign(formula, {})
+        if simple is FALSE:
+            return
+        if simple is TRUE:
+            self.earned += soft
+            self.broken -= hard
+            return
+        number, sign = self._node(simple)
+        if number < len(self.names):
+            number, sign = self._gate(((number, sign),), (1, 1, 0)), 1
+        else:
+            number -= len(self.names)
+        if sign < 0:  # [not g] = 1 - [g]
+            self.earned += soft
+            self.broken -= hard
+        if (
+            hard * sign * self.hard[number] < 0
+        ):  # a formula and its negation, both hard: each must be seen to break
+            self.children.append(self.children[number])
+            self.shape.append(self.shape[number])
+            self.soft.append(0.0)
+            self.hard.append(0.0)
+            number = len(self.children) - 1
+        self.soft[number] += sign * soft
+        self.hard[number] += sign * hard
+
+    def _node(self, formula: Formula) -> tuple[int, int]:
+        """Return the child that a formula without constants is; equal ones are the same child."""
+        waiting = [strip(formula)[0]]
+        while waiting:
+            node = waiting[-1]
+            if node in self.known:
+                waiting.pop()
+                continue
+            seen = view(node)
+            if seen.op == "literal":
+                if seen.label not in self.place:
+                    raise UnknownAtom(seen.label, self.names, "state")
+                self.known[node] = self.place[seen.label], 1
+                waiting.pop()
+                continue
+            missing = [part for part, _ in seen.parts if part not in self.known]
+            if missing:
+                waiting += reversed(missing)
+                continue
+            waiting.pop()
+            self.known[node] = self._made(seen.op, seen.label, self._kids(seen.parts))
+        node, positive = strip(formula)
+        number, sign = self.known[node]
+        return number, sign if positive else -sign
+
+    def _kids(self, parts: Iterable[tuple[Formula, bool]]) -> list[tuple[int, int]]:
+        found = []
+        for part, positive in parts:
+            number, sign = self.known[part]
+            found.append((number, sign if positive else -sign))
+        return found
+
+    def _made(self, op: str, label: object, kids: list[tuple[int, int]]) -> tuple[int, int]:
+        n = len(self.names)
+        if op == "or":
+            return n + self._gate(tuple(sorted(set(kids))), (1, len(kids), 0)), 1
+        if op == "and":
+            turned = sorted({(number, -sign) for number, sign in kids})
+            return n + self._gate(tuple(turned), (1, len(kids), 0)), -1
+        if op == "xor":
+            odd = bool(label)
+            for _, sign in kids:
+                odd ^= sign < 0
+            # Children of a parity all count where they are true: turned ones turn the whole.
+            return n + self._gate(
+                tuple(sorted((number, 1) for number, _ in kids)), (-1, -1, 1)
+            ), 1 if odd else -1
+        assert op == "count"
+        assert isinstance(label, tuple)
+        least, most, inside = label
+        return n + self._gate(tuple(sorted(kids)), (least, most, 0)), 1 if inside else -1
+
+    def _gate(self, kids: tuple[tuple[int, int], ...], shape: tuple[int, int, int]) -> int:
+        if shape[:1] == (1,) and shape[1] >= len(kids):
+            shape = (1, len(kids), 0)
+        key = (kids, shape)
+        if key not in self.same:
+            self.same[key] = len(self.children)
+            self.children.append(list(kids))
+            self.shape.append(shape)
+            self.soft.append(0.0)
+            self.hard.append(0.0)
+        return self.same[key]
+
+    def network(self) -> Network:
+        """Return the network."""
+        widest = max((len(kids) for kids in self.children), default=0)
+        kind = _counters(widest)
+        top = int(np.iinfo(kind).max)
+        n = len(self.names)
+        parts = list(chain.from_iterable(self.children))
+        child = np.array([number for number, _ in parts], np.int32)
+        sign = np.array([sign for _, sign in parts], np.int8)
+        first = np.concatenate([[0], np.cumsum([len(kids) for kids in self.children])]).astype(np.int64)
+        low = [1 if odd else least for least, _, odd in self.shape]
+        mask = [1 if odd else top for _, _, odd in self.shape]
+        span = [
+            0 if odd else top - 1 if (least, most) == (1, len(kids)) else most - least
+            for (least, most, odd), kids in zip(self.shape, self.children, strict=True)
+        ]
+        clause = np.array(
+            [least == 1 and s == top - 1 for (least, _, _), s in zip(self.shape, span, strict=True)], bool
+        )
+        return _assemble(
+            n,
+            np.array(self.soft, np.float64),
+            np.array(self.hard, np.float64),
+            self.earned,
+            self.broken,
+            child,
+            sign,
+            first,
+            np.array(low, kind),
+            np.array(mask, kind),
+            np.array(span, kind),
+            clause,
+        )
+
+
+def _assemble(
+    atoms: int,
+    soft: Floats,
+    hard: Floats,
+    earned: float,
+    broken: float,
+    child: NDArray[np.int32],
+    sign: NDArray[np.int8],
+    first: NDArray[np.int64],
+    low: Counts,
+    mask: Counts,
+    span: Counts,
+    clause: NDArray[np.bool_],
+) -> Network:
+    """Return the network of these gates: flat ones get occurrences, the others programs."""
+    gates = len(soft)
+    owner = np.repeat(np.arange(gates), np.diff(first))
+    flat = np.ones(gates, bool)
+    inner = child >= atoms
+    if inner.any():
+        flat[owner[inner]] = False
+        flat[child[inner] - atoms] = False
+    # An atom that a gate meets twice moves its count by a sum of signs.
+    pairs = owner.astype(np.int64) * (atoms + gates + 1) + child
+    order = np.argsort(pairs, kind="stable")
+    twice = order[1:][pairs[order][1:] == pairs[order][:-1]]
+    flat[owner[twice]] = False
+    mine = flat[owner]
+    # By atom, clauses first, gates in order.
+    at, to, signs = child[mine], owner[mine], sign[mine]
+    by_atom = np.lexsort((to, ~clause[to], at))
+    start = np.searchsorted(at[by_atom], np.arange(atoms + 1)).astype(np.int64)
+    plain = np.bincount(at, weights=clause[to], minlength=atoms)[:atoms].astype(np.int64)
+    program, step_gate, step_kind, step_kids, kid_slot, kid_sign = _programs(
+        atoms, np.flatnonzero(~flat), child, sign, first
+    )
+    wires = Wires(
+        start,
+        start[:-1] + plain,
+        to[by_atom].astype(np.int32),
+        signs[by_atom].astype(np.int8),
+        low,
+        mask,
+        span,
+        program,
+        step_gate,
+        step_kind,
+        step_kids,
+        kid_slot,
+        kid_sign,
+    )
+    longest = int(np.diff(program).max(initial=0))
+    return Network(atoms, soft, hard, earned, broken, child, sign, first, wires, longest)
+
+
+def _programs(
+    atoms: int,
+    deep: NDArray[np.intp],
+    child: NDArray[np.int32],
+    sign: NDArray[np.int8],
+    first: NDArray[np.int64],
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int8],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int8],
+]:
+    """Return the programs of all atoms over the gates that are not flat."""
+    slots: list[dict[int, int]] = [{} for _ in range(atoms if len(deep) else 0)]  # by atom: gate -> its step
+    kids: list[list[list[tuple[int, int]]]] = [[] for _ in slots]
+    reach: dict[int, list[int]] = {}  # by gate: the atoms below it
+    steps = 0
+    for g in deep.tolist():
+        part = slice(first[g], first[g + 1])
+        moved: dict[int, list[tuple[int, int]]] = {}
+        for number, s in zip(child[part].tolist(), sign[part].tolist(), strict=True):
+            for i in (number,) if number < atoms else reach[number - atoms]:
+                moved.setdefault(i, []).append((-1 if number < atoms else slots[i][number - atoms], s))
+        reach[g] = sorted(moved)
+        steps += len(moved)
+        if steps > MAX_STEPS:
+            raise LimitExceeded(
+                f"nested formulae need more than {MAX_STEPS} steps (limit MAX_STEPS) for all their atoms: "
+                "give names to parts of them, as atoms with an equivalence each",
+                limit="MAX_STEPS",
+                value=MAX_STEPS,
+            )
+        for i, those in moved.items():
+            slots[i][g] = len(kids[i])
+            kids[i].append(those)
+    program = np.zeros(atoms + 1, np.int64)
+    program[1:] = np.cumsum([len(each) for each in slots]) if slots else 0
+    step_gate = np.fromiter(chain.from_iterable(slots), np.int32, int(program[-1]))
+    kinds: list[int] = []
+    for steps_of in kids:
+        first_step = len(kinds)
+        for at, moving in enumerate(steps_of):
+            slot, s = moving[0]
+            simple = len(moving) == 1 and slot in (-1, at - 1)
+            kinds.append((0 if slot < 0 else 2) + (s < 0) if simple else 4)
+            if not simple:
+                for earlier in {slot for slot, _ in moving if slot >= 0}:
+                    kinds[first_step + earlier] |= 8
+    step_kind = np.array(kinds, np.int8)
+    each = list(chain.from_iterable(kids))
+    step_kids = np.concatenate([[0], np.cumsum([len(those) for those in each])]).astype(np.int64)
+    flatly = list(chain.from_iterable(each))
+    kid_slot = np.array([slot for slot, _ in flatly], np.int32)
+    kid_sign = np.array([s for _, s in flatly], np.int8)
+    return program, step_gate, step_kind, step_kids, kid_slot, kid_sign

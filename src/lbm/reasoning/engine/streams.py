@@ -1,0 +1,82 @@
+"""Random numbers by position: the word for (seed, stream, chain, sweep, atom) is the same whoever asks.
+
+Philox4x32-10, a counter-based generator: the counter is the position, the key is the seed. Streams of
+different chains cannot overlap, and chains need no state of their own. [Salmon, Moraes, Dror, Shaw: Parallel
+random numbers: as easy as 1, 2, 3; 2011]
+
+A word has 31 random bits; it stands for the number u = (word + 1/2) / 2^31, never 0 and never 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+BITS: Final = 31
+"""Random bits of a word."""
+
+MAX_SWEEPS: Final = 1 << 32
+"""Sweeps of a chain, after which positions would repeat."""
+
+_MULTIPLIERS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_STEPS: Final = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))  # by which the key changes from round to round
+_ROUNDS: Final = 10
+_LOW: Final = np.uint64(0xFFFFFFFF)
+_HALF: Final = np.uint64(32)
+
+
+def philox(counter: ArrayLike, key: ArrayLike, rounds: int = _ROUNDS) -> NDArray[np.uint32]:
+    """Return the four 32-bit words of each counter, shape (4, ...); counters have that shape, too."""
+    c0, c1, c2, c3 = np.asarray(counter, np.uint64)
+    k0, k1 = np.asarray(key, np.uint64)
+    for _ in range(rounds):
+        p, q = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
+        c0, c1, c2, c3 = (q >> _HALF) ^ c1 ^ k0, q & _LOW, (p >> _HALF) ^ c3 ^ k1, p & _LOW
+        k0, k1 = (k0 + _STEPS[0]) & _LOW, (k1 + _STEPS[1]) & _LOW
+    return np.stack([c0, c1, c2, c3]).astype(np.uint32)
+
+
+def words(
+    seed: int, sweep: int, atoms: ArrayLike, chains: ArrayLike, *, stream: int = 0
+) -> NDArray[np.uint32]:
+    """Return the words of some atoms in some chains, shape (atoms, chains).
+
+    Parameters
+    ----------
+    seed
+        From 0 up to 2^64 - 1.
+    sweep
+        The number of the sweep.
+    atoms, chains
+        Their numbers.
+    stream
+        What the words are for: the same position in another stream is another word.
+    """
+    which = np.asarray(atoms, np.uint64)[:, None]
+    lanes = np.asarray(chains, np.uint64)[None, :]
+    shape = np.broadcast_shapes(which.shape, lanes.shape)
+    counter: list[Any] = [which >> np.uint64(2), np.uint64(sweep), lanes, np.uint64(stream)]
+    four = philox([np.broadcast_to(part, shape) for part in counter], key_of(seed))
+    chosen = np.take_along_axis(
+        four, np.broadcast_to(which & np.uint64(3), shape)[None].astype(np.intp), axis=0
+    )
+    return np.asarray(chosen[0] >> np.uint32(32 - BITS))
+
+
+def uniforms(numbers: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """Return the numbers between 0 and 1 that words stand for."""
+    return np.asarray((numbers + 0.5) * 2.0**-BITS)
+
+
+def key_of(seed: int) -> tuple[np.uint64, np.uint64]:
+    """Return the two halves of a seed."""
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"expected a seed from 0 to 2^64 - 1, got {seed}")
+    return np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
+
+
+def seed_from(rng: np.random.Generator) -> int:
+    """Return a seed drawn from a generator."""
+    return int(rng.integers(1 << 64, dtype=np.uint64))

@@ -1,0 +1,137 @@
+"""Models by annealing: many at once and quickly, but neither uniform nor weighted.
+
+Chains are cooled from hot to cold over and over, and held there a while. A model in a wide valley is found
+more often than one in a narrow one, and near ones come one after the other: these are no draws from a
+distribution.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from lbm.errors import NoAnswer, NoWorlds
+from lbm.knowledge.formula import Formula, holds
+from lbm.knowledge.theory import Theory
+from lbm.reasoning.components.answers import Bools
+from lbm.reasoning.engine.lanes import advance, random_states, start, weights_of
+from lbm.reasoning.engine.presolve import presolve
+from lbm.reasoning.engine.schedule import HELD, held, ladder
+from lbm.reasoning.engine.streams import seed_from
+from lbm.reasoning.search.annealed import Landscape, of_clauses, of_split
+from lbm.reasoning.search.judge import Judge
+from lbm.reasoning.search.routes import hard_split
+
+_SWEEPS: Final = (32, 1 << 14)  # of a cooling: at first, and at most
+_FEW: Final = 0.05  # share of states that are models below which coolings get longer
+_BATCH: Final = 4096  # worlds that are verified at once
+
+
+def harvest(
+    theory: Theory, n: int, rng: np.random.Generator, *, given: Formula | None = None, deadline: float
+) -> tuple[Bools, int]:
+    """Return ``n`` models that keep the evidence, shape (n, atoms), and how many sweeps they took.
+
+    Models may be met more than once. Each is evaluated on the formulae themselves.
+
+    Raises
+    ------
+    NoWorlds
+        If propagation shows that there is no model.
+    NoAnswer
+        If fewer than ``n`` were found in time.
+    """
+    landscape = _landscape(theory, given)
+    if landscape is None:
+        raise NoWorlds(given)
+    found: list[Bools] = []
+    waiting: list[Bools] = []
+    number = sweeps = 0
+    for worlds, done in _coolings(landscape, rng):
+        sweeps += done
+        waiting.append(worlds)
+        if (late := time.monotonic() > deadline) or sum(map(len, waiting)) >= min(_BATCH, n - number):
+            some = np.concatenate(waiting)
+            found.append(some[_are_models(theory, given, some)])
+            number += len(found[-1])
+            waiting = []
+        if number >= n:
+            break
+        if late:
+            raise NoAnswer(
+                f"annealing found {number} models in time, fewer than the {n} asked for: "
+                "allow more seconds, or ask for fewer"
+            )
+    return np.concatenate(found)[:n], sweeps
+
+
+def _landscape(theory: Theory, given: Formula | None) -> Landscape | None:
+    """Return the hard formulae and the evidence as a landscape; None: they clash."""
+    judge = Judge(theory, given)
+    clauses = judge.weighted_clauses(hard=True)
+    if clauses is not None:
+        left = presolve(clauses, pure=False)
+        return None if left is None else of_clauses(left)
+    split = hard_split(judge)
+    return None if split is None else of_split(split, theory.atoms)
+
+
+def _coolings(landscape: Landscape, rng: np.random.Generator) -> Iterator[tuple[Bools, int]]:
+    """Yield worlds without a broken formula that chains come by, shape (worlds, atoms), and the sweeps done.
+
+    Chains start at random, are cooled, and then held where a broken formula is rare but not out of reach:
+    there they pass from model to model. Where too few are met, the next cooling takes twice as long.
+    """
+    seed = seed_from(rng)
+    network = landscape.network
+    weights = weights_of(network, 1.0)
+    first, _ = ladder(network, weights, seed=seed)
+    last, sweeps, lane = HELD / weights.unit, _SWEEPS[0], 0
+    while True:
+        lanes = start(network, weights, random_states(network.atoms, seed, lane), seed=seed, lane=lane)
+        advance(lanes, held(first, last, sweeps), rule="metropolis")
+        met = 0
+        done = sweeps
+        for _ in range(2 * sweeps):
+            kept = lanes.broken() == 0
+            worlds = np.tile(landscape.base, (int(kept.sum()), 1))
+            worlds[:, landscape.rows] = lanes.x[:, kept].T != 0
+            worlds[:, landscape.free] = rng.random((len(worlds), len(landscape.free))) < 0.5
+            yield worlds, done
+            met += len(worlds)
+            done = advance(lanes, [last], rule="metropolis", every=1)
+        if met < _FEW * lanes.x.shape[1] * 2 * sweeps:
+            sweeps = min(2 * sweeps, _SWEEPS[1])
+        lane += lanes.x.shape[1]
+
+
+def _are_models(theory: Theory, given: Formula | None, worlds: Bools) -> Bools:
+    """Return which worlds keep every hard formula and the evidence, shape (worlds,)."""
+    columns = dict(zip(theory.atoms, worlds.T, strict=True))
+    kept = np.ones(len(worlds), bool)
+    if given is not None:
+        kept &= holds(given, columns)
+    judge = Judge(theory, None)
+    table = judge.table
+    hard = np.array([weight == 0 for weight in judge.weights], bool)
+    signed = np.concatenate([np.zeros((1, len(worlds)), bool), worlds.T])
+    starts, literals = table.starts, table.literals
+    if len(table.numbers):
+        step = max(1, (1 << 24) // max(1, len(worlds)))
+        for begin in range(0, len(table.numbers), step):
+            end = min(len(table.numbers), begin + step)
+            part = literals[starts[begin] : starts[end]]
+            lengths = np.diff(starts[begin : end + 1])
+            true = signed[np.abs(part)] == (part > 0)[:, None]
+            rows = np.zeros((end - begin, len(worlds)), bool)
+            some = lengths > 0
+            if some.any():
+                rows[some] = np.logical_or.reduceat(true, (starts[begin:end] - starts[begin])[some], axis=0)
+            kept &= rows[hard[table.numbers[begin:end]]].all(axis=0)
+    for number, formula in table.others.items():
+        if hard[number]:
+            kept &= np.broadcast_to(holds(formula, columns), len(worlds))
+    return kept
