@@ -189,20 +189,21 @@ def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
 
 def _named(judge: Judge, found: Found) -> Best:
     """Return what was found under the names of the atoms, with weights as they were written."""
-    worlds = tuple(world.named(judge.theory.atoms) for world in found.worlds)
     first = found.worlds[0]
-    broken = set(first.broken)
     if judge.packed is None:
         weights = {i: s.weight for i, s in enumerate(judge.theory) if s.weight is not None}
         scores = tuple(_score(weights, set(world.broken)) for world in found.worlds)
-    else:
-        weights = {i: weight for i, weight in enumerate(judge.weights) if weight}
-        scores = tuple(sum(judge.weights) - world.lost for world in found.worlds)
-    lost = exact_sum(magnitude(weights[number]) for number in first.broken)
+        broken = set(first.broken)
+        satisfied = exact_sum(w for number, w in weights.items() if w > 0 and number not in broken)
+        lost = exact_sum(magnitude(weights[number]) for number in first.broken)
+    else:  # these may be a million whole numbers
+        scores = tuple(judge.positive - world.lost for world in found.worlds)
+        satisfied = judge.positive - sum(max(0, judge.weights[number]) for number in first.broken)
+        lost = first.lost
     return Best(
-        worlds=worlds,
+        worlds=tuple(world.named(judge.theory.atoms) for world in found.worlds),
         scores=scores,
-        satisfied=exact_sum(w for number, w in weights.items() if w > 0 and number not in broken),
+        satisfied=satisfied,
         lost=lost,
         broken=first.broken,
         optimal=found.optimal,

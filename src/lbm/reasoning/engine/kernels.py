@@ -83,6 +83,82 @@ def chance(odds, true, beta, rule, powers, p):
             p[l] = (1.0 if z > 0.0 else e) / (1.0 + e)
 
 
+@compiled
+def scatter(x, key0, key1, lane, stream):
+    """Write a random bit to every atom of every lane: the lowest of its word at sweep 0."""
+    words = np.empty((4, 64), np.uint32)
+    for quad in range((len(x) + 3) // 4):
+        fill(words, key0, key1, quad, 0, lane, stream)
+        for r in range(min(4, len(x) - 4 * quad)):
+            for l in range(64):
+                x[4 * quad + r, l] = uint8(words[r, l] & uint32(1))
+
+
+# --- gates ---------------------------------------------------------------------------------------------
+
+
+@compiled
+def occurrences(first, child, sign, flat, clause, start, middle, gate, signs):
+    """Write which flat gates each atom meets, clauses first, in the order of the gates; see Wires."""
+    atoms = len(middle)
+    others = np.zeros(atoms + 1, np.int64)
+    for g in range(len(flat)):
+        if flat[g]:
+            for c in range(first[g], first[g + 1]):
+                start[child[c] + 1] += 1
+                others[child[c]] += 0 if clause[g] else 1
+    for i in range(atoms):
+        start[i + 1] += start[i]
+        middle[i] = start[i + 1] - others[i]
+    at = start[:-1].copy()
+    after = middle.copy()
+    for g in range(len(flat)):
+        if flat[g]:
+            for c in range(first[g], first[g + 1]):
+                i = child[c]
+                if clause[g]:
+                    place = at[i]
+                    at[i] += 1
+                else:
+                    place = after[i]
+                    after[i] += 1
+                gate[place] = g
+                signs[place] = sign[c]
+
+
+@compiled
+def tally(wires, first, child, sign, x, counts):
+    """Write the count of every gate; x has shape (atoms, 64), counts (gates, 64)."""
+    atoms = len(x)
+    for g in range(len(first) - 1):
+        for l in range(64):
+            counts[g, l] = 0
+        for c in range(first[g], first[g + 1]):
+            if child[c] < atoms:
+                i = child[c]
+                wanted = uint8(1) if sign[c] > 0 else uint8(0)
+                for l in range(64):
+                    counts[g, l] = counts.dtype.type(counts[g, l] + counts.dtype.type(x[i, l] == wanted))
+            else:
+                k = child[c] - atoms
+                low, mask, span = wires.low[k], wires.mask[k], wires.span[k]
+                for l in range(64):
+                    true = (counts.dtype.type(counts[k, l] - low) & mask) <= span
+                    counts[g, l] = counts.dtype.type(counts[g, l] + counts.dtype.type(true == (sign[c] > 0)))
+
+
+@compiled
+def weighed(wires, counts, values, total):
+    """Add the values of the gates that are true in each lane to ``total``, shape (64,)."""
+    for g in range(len(values)):
+        value = values[g]
+        if value != 0.0:
+            low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
+            for l in range(64):
+                true = (counts.dtype.type(counts[g, l] - low) & mask) <= span
+                total[l] += value if true else 0.0
+
+
 # --- one atom ----------------------------------------------------------------------------------------
 
 

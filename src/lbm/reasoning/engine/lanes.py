@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -129,22 +129,13 @@ class Lanes:
 
     def broken(self) -> NDArray[np.int64]:
         """Return the number of hard formulae that are broken, shape (64,)."""
-        return np.asarray(np.rint(self.network.broken - self._sum(self.network.hard)).astype(np.int64))
+        return np.asarray(
+            np.rint(self.network.broken - self.network.sums(self.counts, self.network.hard)).astype(np.int64)
+        )
 
     def score(self) -> Floats:
         """Return the score, shape (64,)."""
-        return self.network.earned + self._sum(self.network.soft)
-
-    def _sum(self, values: Floats) -> Floats:
-        at = np.flatnonzero(values)
-        total = np.zeros(LANES)
-        step = 1 << 16
-        for begin in range(0, len(at), step):
-            some = at[begin : begin + step]
-            wires = self.network.wires
-            off = (self.counts[some] - wires.low[some, None]) & wires.mask[some, None]
-            total += values[some] @ (off <= wires.span[some, None])
-        return total
+        return self.network.earned + self.network.sums(self.counts, self.network.soft)
 
 
 def start(
@@ -181,7 +172,7 @@ def reweighted(lanes: Lanes, weights: Weights) -> Lanes:
 
 
 def _weigh(lanes: Lanes) -> None:
-    total = lanes._sum(lanes.weights.numbers.astype(np.float64))
+    total = lanes.network.sums(lanes.counts, lanes.weights.numbers.astype(np.float64))
     lanes.total = np.rint(total).astype(np.int64) if lanes.weights.whole else total
 
 
@@ -301,19 +292,9 @@ def _tables(
 
 def random_states(atoms: int, seed: int, lane: int = 0) -> Bytes:
     """Return states at random, shape (atoms, 64), from a stream of their own."""
-    from lbm.reasoning.engine.streams import words
-
     found = np.empty((atoms, LANES), np.uint8)
-    step = 1 << 16
-    for begin in range(0, atoms, step):
-        some = range(begin, min(atoms, begin + step))
-        found[begin : begin + step] = words(seed, 0, some, range(lane, lane + LANES), stream=1) & 1
+    kernels.scatter(found, *key_of(seed), lane, 1)
     return found
-
-
-def best_lanes(values: Sequence[float] | Floats) -> NDArray[np.intp]:
-    """Return the numbers of the lanes, the greatest value first."""
-    return np.argsort(-np.asarray(values), kind="stable")
 
 
 def jump(

@@ -32,6 +32,7 @@ from lbm.errors import LimitExceeded, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, Formula
 from lbm.logic.anatomy import strip, view
 from lbm.reasoning.components.apart import assign
+from lbm.reasoning.engine import kernels
 
 MAX_STEPS: Final = 5_000_000
 """Steps of the programs of all atoms together; formulae nested deeper than that are refused."""
@@ -109,41 +110,22 @@ class Network:
         return len(self.soft)
 
     @cached_property
-    def flat(self) -> bool:
-        """Whether all children are atoms."""
-        return not len(self.child) or int(self.child.max()) < self.atoms
-
-    @cached_property
     def firm(self) -> NDArray[np.int64]:
         """The gates that hard formulae want true, or, as -1 - gate, false."""
         at = np.flatnonzero(self.hard)
         return np.where(self.hard[at] > 0, at, -1 - at)
 
     def counts(self, x: Bytes) -> Counts:
-        """Return the count of every gate, shape (gates, lanes), for states of shape (atoms, lanes)."""
-        kind = self.wires.low.dtype
-        found = np.zeros((self.gates, x.shape[1]), kind)
-        if self.flat:
-            step = max(1, (1 << 24) // max(1, x.shape[1]))  # literals at once: their truth takes memory
-            ends = (
-                np.searchsorted(self.first_child, np.arange(0, len(self.child) + step, step), side="right")
-                - 1
-            )
-            ends = np.unique(np.append(ends, self.gates))
-            for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-                part = slice(self.first_child[first], self.first_child[last])
-                true = (x[self.child[part]] > 0) == (self.child_sign[part] > 0)[:, None]
-                at = self.first_child[first:last] - self.first_child[first]
-                found[first:last] = np.add.reduceat(true, at, axis=0, dtype=kind) if len(at) else 0
-            return found
-        values = np.zeros((self.atoms + self.gates, x.shape[1]), bool)
-        values[: self.atoms] = x > 0
-        for g in range(self.gates):
-            part = slice(self.first_child[g], self.first_child[g + 1])
-            true = values[self.child[part]] == (self.child_sign[part] > 0)[:, None]
-            found[g] = true.sum(axis=0)
-            values[self.atoms + g] = self.truth(found[g : g + 1], g, g + 1)[0]
+        """Return the count of every gate, shape (gates, 64), for states of shape (atoms, 64)."""
+        found = np.empty((self.gates, LANES), self.wires.low.dtype)
+        kernels.tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
         return found
+
+    def sums(self, counts: Counts, values: Floats) -> Floats:
+        """Return Σ values over the gates that are true, shape (64,)."""
+        total = np.zeros(LANES)
+        kernels.weighed(self.wires, counts, values, total)
+        return total
 
     def truth(self, counts: Counts, first: int = 0, last: int | None = None) -> NDArray[np.bool_]:
         """Return which of the gates from ``first`` to ``last`` are true, by their counts."""
@@ -194,6 +176,7 @@ def network_of_clauses(
         np.ones(gates, kind),
         np.full(gates, np.iinfo(kind).max, kind),
         np.full(gates, np.iinfo(kind).max - 1, kind),
+        np.ones(gates, bool),
         np.ones(gates, bool),
     )
 
@@ -342,7 +325,19 @@ class _Maker:
             np.array(mask, kind),
             np.array(span, kind),
             clause,
+            self._flat(),
         )
+
+    def _flat(self) -> NDArray[np.bool_]:
+        """Return which gates have atoms alone for children, each once, and are no children themselves."""
+        n = len(self.names)
+        found = np.ones(len(self.children), bool)
+        for g, kids in enumerate(self.children):
+            found[g] &= len({number for number, _ in kids}) == len(kids)
+            for number, _ in kids:
+                if number >= n:
+                    found[g] = found[number - n] = False
+        return found
 
 
 def _assemble(
@@ -358,34 +353,22 @@ def _assemble(
     mask: Counts,
     span: Counts,
     clause: NDArray[np.bool_],
+    flat: NDArray[np.bool_],
 ) -> Network:
     """Return the network of these gates: flat ones get occurrences, the others programs."""
-    gates = len(soft)
-    owner = np.repeat(np.arange(gates), np.diff(first))
-    flat = np.ones(gates, bool)
-    inner = child >= atoms
-    if inner.any():
-        flat[owner[inner]] = False
-        flat[child[inner] - atoms] = False
-    # An atom that a gate meets twice moves its count by a sum of signs.
-    pairs = owner.astype(np.int64) * (atoms + gates + 1) + child
-    order = np.argsort(pairs, kind="stable")
-    twice = order[1:][pairs[order][1:] == pairs[order][:-1]]
-    flat[owner[twice]] = False
-    mine = flat[owner]
-    # By atom, clauses first, gates in order.
-    at, to, signs = child[mine], owner[mine], sign[mine]
-    by_atom = np.lexsort((to, ~clause[to], at))
-    start = np.searchsorted(at[by_atom], np.arange(atoms + 1)).astype(np.int64)
-    plain = np.bincount(at, weights=clause[to], minlength=atoms)[:atoms].astype(np.int64)
+    start = np.zeros(atoms + 1, np.int64)
+    middle = np.zeros(atoms, np.int64)
+    number = int(np.diff(first)[flat].sum())
+    gate, signs = np.empty(number, np.int32), np.empty(number, np.int8)
+    kernels.occurrences(first, child, sign, flat, clause, start, middle, gate, signs)
     program, step_gate, step_kind, step_kids, kid_slot, kid_sign = _programs(
         atoms, np.flatnonzero(~flat), child, sign, first
     )
     wires = Wires(
         start,
-        start[:-1] + plain,
-        to[by_atom].astype(np.int32),
-        signs[by_atom].astype(np.int8),
+        middle,
+        gate,
+        signs,
         low,
         mask,
         span,

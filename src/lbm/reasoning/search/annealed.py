@@ -190,11 +190,10 @@ def _composed(landscape: Landscape, lanes: Lanes) -> NDArray[np.uint8]:
     owner = np.empty(network.atoms + network.gates, np.int32)
     owner[: network.atoms] = landscape.part
     starts = network.first_child[:-1]
-    if network.flat:
-        owner[network.atoms :] = landscape.part[network.child[starts]]
-    else:
-        for g, child in enumerate(network.child[starts].tolist()):
-            owner[network.atoms + g] = owner[child]
+    inner = network.child[starts] >= network.atoms
+    owner[network.atoms :][~inner] = landscape.part[network.child[starts][~inner]]
+    for g in np.flatnonzero(inner).tolist():
+        owner[network.atoms + g] = owner[network.child[starts[g]]]
     values = lanes.weights.numbers.astype(np.float64)
     mine = owner[network.atoms :]
     for first in range(0, network.gates, 1 << 16):

@@ -169,6 +169,11 @@ class Judge:
         return found
 
     @cached_property
+    def positive(self) -> int:
+        """The sum of the positive weights, times 10^places."""
+        return sum(weight for weight in self.weights if weight > 0)
+
+    @cached_property
     def _positive(self) -> Bools:
         return np.array([weight >= 0 for weight in self.weights], bool)
 

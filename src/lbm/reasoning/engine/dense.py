@@ -1,0 +1,186 @@
+"""Block Gibbs for dense machines, in single precision: products by BLAS, the rest in one pass over memory.
+
+    p(h_j = 1 | x) = σ(Σ_i w_ij x_i + b_j),   then   p(x_i = 1 | h) = σ(Σ_j w_ij h_j + a_i)
+
+It is the plain :func:`lbm.reasoning.sampling.chains.gibbs_step` for machines whose weights are all there, as
+training leaves them. Rare values stay as rare as they should be: probabilities of both values are right to
+about 1e-6 of themselves, times the size of the log-odds, down to 2^-31.
+"""
+
+# Kernels are typed by numba, by what they are called with; and l is the number of a lane.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, unreachable"
+# ruff: noqa: E741
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import float32, int32, types
+from numba.extending import intrinsic
+from numpy.typing import ArrayLike, NDArray
+
+from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
+from lbm.reasoning.engine.kernels import fill
+from lbm.reasoning.engine.streams import key_of, seed_from
+
+if TYPE_CHECKING:
+    from lbm.reasoning.sampling.chains import Clamped
+
+Singles = NDArray[np.float32]
+
+HIDDEN, VISIBLE = 0, 1  # the random streams of a call: its seed is its own
+
+_LAST = np.float32(60.0)  # log-odds past which no word can tell a probability from 0 or 1
+_LOG2E = np.float32(1.4426950408889634)
+_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.1219444005469057e-4)  # their sum is ln 2
+_ROUND = np.float32(12582912.0)  # 1.5 · 2^23: a float of this size has no digits after the point
+_ONE = 0x3F800000  # the bits of 1.0
+_ONES = 0x7FFFFFFF  # the bits of a word
+_SCALE, _HALF = np.float32(2.0**-31), np.float32(0.5)
+_E0, _E1, _E2, _E3, _E4, _E5, _E6 = (
+    np.float32(c)
+    for c in (
+        1.0,
+        1.000000037716214,
+        0.5000000047117757,
+        0.16666415514653274,
+        0.04166635289677517,
+        0.008375126398153377,
+        0.0013941108433972286,
+    )
+)
+
+
+def gibbs(
+    weights: ArrayLike,
+    visible_bias: ArrayLike,
+    hidden_bias: ArrayLike,
+    x: ArrayLike,
+    steps: int,
+    rng: np.random.Generator,
+    *,
+    clamped: Clamped = None,
+) -> Singles:
+    """Return the visible states after some steps of block Gibbs, 0.0 or 1.0, shape (visible units, lanes).
+
+    Arrays of float32 in C order are taken as they are; others are copied once per call. ``x`` is not written
+    to. Sums are rounded as the BLAS library and its threads please: now and then a state depends on them, and
+    not on the seed alone.
+
+    Parameters
+    ----------
+    weights, visible_bias, hidden_bias
+        Shapes (visible units, hidden units), (visible units,) and (hidden units,). Confidence and temperature
+        are in them: all are multiplied by c/τ.
+    x
+        Shape (visible units, lanes); fractions such as 0.5 are allowed.
+    steps
+        From 0 up. Between any two Ctrl-C is heard.
+    rng
+        One number is drawn from it: the seed of this call's streams, in which every unit, lane and step has
+        its own place.
+    clamped
+        Visible units that keep a given value, as a mapping from row to value, or as a pair (rows, values);
+        values have shape (rows,), or (rows, lanes) to differ by lane.
+    """
+    matrix = np.ascontiguousarray(weights, np.float32)
+    if matrix.ndim != 2:
+        raise ValueError(f"expected weights of shape (visible units, hidden units), got shape {matrix.shape}")
+    a, b = np.ascontiguousarray(visible_bias, np.float32), np.ascontiguousarray(hidden_bias, np.float32)
+    state = np.array(x, np.float32, order="C")
+    for name, got, wanted in (
+        ("visible_bias", a.shape, matrix.shape[:1]),
+        ("hidden_bias", b.shape, matrix.shape[1:]),
+        ("x", state.shape, (len(matrix), *state.shape[1:2])),
+    ):
+        if got != wanted:
+            raise ValueError(f"expected {name} of shape {wanted} beside weights of {matrix.shape}, got {got}")
+    if state.ndim != 2:
+        raise ValueError(
+            f"expected states of shape ({len(matrix)} visible units, lanes), got shape {state.shape}"
+        )
+    if steps < 0:
+        raise ValueError(f"expected a number of steps from 0 up, got {steps}")
+    rows, values = _held(state, clamped)
+    state[rows] = values
+    key = key_of(seed_from(rng))
+    hidden = np.empty((matrix.shape[1], state.shape[1]), np.float32)
+    for step in range(steps):
+        np.matmul(matrix.T, state, out=hidden)
+        settle(hidden, b, *key, step, HIDDEN)
+        np.matmul(matrix, hidden, out=state)
+        settle(state, a, *key, step, VISIBLE)
+        state[rows] = values
+    return state
+
+
+def _held(x: Singles, clamped: Clamped) -> tuple[NDArray[np.intp], Singles]:
+    """Return the rows that are clamped, and their values, shape (rows, lanes) or (rows, 1)."""
+    pair = (list(clamped), list(clamped.values())) if isinstance(clamped, Mapping) else clamped or ([], [])
+    rows, values = np.asarray(pair[0], np.intp), np.asarray(pair[1], np.float32)
+    if rows.ndim != 1 or ((rows < 0) | (rows >= len(x))).any():
+        raise ValueError(f"expected rows from 0 to {len(x) - 1} to be clamped, got {pair[0]}")
+    if values.shape not in (rows.shape, (len(rows), x.shape[1])):
+        raise ValueError(
+            f"expected clamped values of shape {rows.shape} or {(len(rows), x.shape[1])}, "
+            f"got shape {values.shape}"
+        )
+    return rows, values.reshape(len(rows), -1) if len(rows) else x[:0]
+
+
+# --- the compiled inner loop -------------------------------------------------------------------------
+
+
+@intrinsic
+def as_single(context: Any, bits: Any) -> Any:  # noqa: ARG001 - numba's signature
+    """Return the 32-bit float that has these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.bitcast(arguments[0], context.get_value_type(types.float32))
+
+    return types.float32(types.int32), generate
+
+
+@inlined
+def growth(a):
+    """Return exp(a) for a from 0 to 60, to about 3e-7 of itself.
+
+    exp(a) = 2^n · exp(r) with n whole and |r| <= ln 2 / 2; exp(r) by the polynomial of degree 6 that meets it
+    at the seven Chebyshev points.
+    """
+    n = (a * _LOG2E + _ROUND) - _ROUND
+    r = (a - n * _LN2_HIGH) - n * _LN2_LOW
+    e = _E6 * r + _E5
+    e = e * r + _E4
+    e = e * r + _E3
+    e = e * r + _E2
+    e = e * r + _E1
+    e = e * r + _E0
+    return e * as_single(int32(int32(_ONE) + int32(int32(n) << int32(23))))
+
+
+@compiled
+def settle(z, bias, key0, key1, step, stream):
+    """Turn the inputs of units, shape (units, lanes), into their states, in place.
+
+    A unit is on where u < σ(z). The less likely value has the probability q = 1 / (1 + e^|z|), and is taken
+    where v · (1 + e^|z|) < 1, with v = u or, if it is 0, v = 1 - u: so small probabilities are compared with
+    small numbers, of which floats have many.
+    """
+    words = carray(stack(z, 256), (4, 64)).view(np.uint32)
+    units, lanes = z.shape
+    for quad in range((units + 3) // 4):
+        for begin in range(0, lanes, 64):
+            fill(words, key0, key1, quad, step, begin, stream)
+            for r in range(min(4, units - 4 * quad)):
+                b = bias[4 * quad + r]
+                row = z[4 * quad + r, begin : begin + 64]
+                for l in range(len(row)):
+                    y = row[l] + b
+                    on = y > float32(0.0)
+                    word = int32(int32(words[r, l]) ^ (int32(_ONES) if on else int32(0)))
+                    v = (float32(word) + _HALF) * _SCALE
+                    rare = v * (float32(1.0) + growth(min(abs(y), _LAST))) < float32(1.0)
+                    row[l] = float32(on != rare)

@@ -1,0 +1,274 @@
+"""Population annealing: many states are cooled together, and on the way their number of worlds is weighed.
+
+All states are random worlds at β = 0. At every step from β to β' a state of log weight L has the weight
+w = exp((β' - β) L); the population is drawn anew by these weights, so that some states have several copies
+and others none, and sweeps at β' let copies part. Σ_x exp(β L(x)), 2^n at β = 0, grows by the mean of w.
+
+What is left is a population for β = 1, and an estimate of log Σ_x exp(L(x)), which chains alone do not give.
+[Hukushima, Iba: Population annealing and its application to a spin glass; 2003. Machta: Population annealing
+with weighted averages; 2010]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import LimitExceeded
+from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
+from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, random_states, reweighted, start
+from lbm.reasoning.engine.network import LANES, Bytes, Floats, Network
+from lbm.reasoning.engine.streams import uniforms, words
+
+SHARE: Final = 0.85
+"""Relative effective size of the weights of a step, (Σ w)² / (N Σ w²): steps are as long as this allows."""
+
+SWEEPS: Final = 10
+"""Sweeps after each step."""
+
+MAX_STEPS: Final = 10_000
+"""Steps from β = 0 to 1, past which weights are too far apart for a population of that size."""
+
+RESAMPLING: Final = 4
+"""The random stream that draws populations anew."""
+
+_BISECTIONS: Final = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Population:
+    """States for β = 1, each of them as likely as its weight says, and what was learned on the way.
+
+    Attributes
+    ----------
+    x
+        Shape (atoms, population), 0 or 1.
+    broken, score
+        Shape (population,): hard formulae broken, and the score. States that break none have the logical
+        distribution.
+    log_z
+        Estimate of log Σ_x exp(score(x)/τ - penalty·broken(x)) over all worlds.
+    log_partition
+        Estimate of log Σ_x exp(score(x)/τ) over models, whatever the penalty; -inf where no state is one.
+    families
+        Shape (population,): the number of the state at β = 0 that each one descends from.
+    effective_size
+        population² / Σ (size of a family)²: how many states count as independent if copies never parted.
+    betas
+        Shape (steps + 1,), from 0 to 1.
+    """
+
+    x: Bytes
+    broken: NDArray[np.int64]
+    score: Floats
+    log_z: float
+    log_partition: float
+    families: NDArray[np.int64]
+    effective_size: float
+    betas: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """What several populations say together; errors are standard errors.
+
+    ``log_z`` and ``log_partition`` are as for a population, ``effective_size`` is the sum of theirs.
+    """
+
+    log_z: float
+    log_z_error: float
+    log_partition: float
+    log_partition_error: float
+    effective_size: float
+    populations: int
+
+
+def population_of(
+    network: Network,
+    weights: Weights,
+    *,
+    seed: int,
+    blocks: int,
+    lane: int = 0,
+    groups: Groups | None = None,
+    share: float = SHARE,
+    sweeps: int = SWEEPS,
+    on_step: Callable[[float], object] | None = None,
+) -> Population:
+    """Return a population of 64 states for each block, cooled from β = 0 to 1.
+
+    Populations with other lanes, ``64 * blocks`` further on, are independent: ``combined`` makes one estimate
+    of several, with its error.
+
+    Parameters
+    ----------
+    seed, lane
+        The streams; state l has the number ``lane + l``. The result depends on nothing else.
+    blocks
+        How many blocks of 64 states there are; all are in memory at once.
+    groups
+        Atoms that are offered to flip together after every sweep; by default those of ``groups_of``.
+    share
+        The relative effective size that each step leaves, between 0 and 1: greater means shorter steps.
+    sweeps
+        Sweeps after each step.
+    on_step
+        Called with β after each step. What it raises ends the work.
+    """
+    if blocks < 1 or sweeps < 1:
+        raise ValueError(f"expected blocks and sweeps from 1 up, got blocks={blocks} and sweeps={sweeps}")
+    if not 0 < share < 1:
+        raise ValueError(f"expected share between 0 and 1, got {share}: 0.85 keeps most states at each step")
+    crowd = _Crowd(network, weights, seed, lane, blocks, groups_of(network) if groups is None else groups)
+    families = np.arange(LANES * blocks)
+    log_z = network.atoms * math.log(2.0)
+    betas = [0.0]
+    while betas[-1] < 1:
+        if len(betas) > MAX_STEPS:
+            raise LimitExceeded(
+                f"β is {betas[-1]:.3g} after {MAX_STEPS} steps (limit MAX_STEPS): weights are too far apart "
+                f"for {LANES * blocks} states: pass more blocks, or a smaller share",
+                limit="MAX_STEPS",
+                value=MAX_STEPS,
+            )
+        log_weight = crowd.log_weight()
+        beta = next_beta(log_weight, betas[-1], share)
+        gains = (beta - betas[-1]) * log_weight
+        top = gains.max()
+        part = np.exp(gains - top)
+        log_z += float(top + np.log(part.mean()))
+        parents = survivors(part, crowd.draw())
+        families = families[parents]
+        crowd.renew(parents)
+        betas.append(beta)
+        crowd.sweep(beta, sweeps)
+        if on_step is not None:
+            on_step(beta)
+    broken = np.concatenate([lanes.broken() for lanes in crowd.blocks])
+    models = float(np.mean(broken == 0))
+    return Population(
+        np.concatenate([lanes.x for lanes in crowd.blocks], axis=1),
+        broken,
+        np.concatenate([lanes.score() for lanes in crowd.blocks]),
+        log_z,
+        log_z + math.log(models) if models else -math.inf,
+        families,
+        float(len(families) ** 2 / np.sum(np.bincount(families).astype(np.float64) ** 2)),
+        np.array(betas),
+    )
+
+
+def combined(populations: Sequence[Population]) -> Partition:
+    """Return one estimate from independent populations of one size: the mean of sums, not of their logs.
+
+    Errors come from how far they differ; that of a single population is nan.
+    """
+    if not populations:
+        raise ValueError("expected one population or more, got none")
+    log_z, log_z_error = _log_mean([each.log_z for each in populations])
+    log_partition, error = _log_mean([each.log_partition for each in populations])
+    size = sum(each.effective_size for each in populations)
+    return Partition(log_z, log_z_error, log_partition, error, size, len(populations))
+
+
+def next_beta(log_weight: Floats, beta: float, share: float) -> float:
+    """Return the greatest β' up to 1 at which exp((β' - β) L) has the relative effective size ``share``."""
+
+    def enough(step: float) -> bool:
+        part = np.exp(step * (log_weight - log_weight.max()))
+        return bool(part.sum() ** 2 >= share * len(part) * np.sum(part**2))
+
+    whole = 1.0 - beta
+    if enough(whole):
+        return 1.0
+    low = whole / 2
+    while not enough(low):
+        low /= 2
+    high = 2 * low
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    # A step that rounding would swallow is still a step.
+    return min(1.0, max(beta + low, math.nextafter(beta, 1.0)))
+
+
+def survivors(weights: Floats, u: float) -> NDArray[np.int64]:
+    """Return for each place the state whose copy takes it, drawn by weight with one number between 0 and 1.
+
+    State i has ⌊N w_i / Σ w⌋ or ⌈N w_i / Σ w⌉ copies, N w_i / Σ w on average. If any, one stays in its place.
+    """
+    number = len(weights)
+    edges = np.cumsum(weights)
+    edges = edges / edges[-1] * number
+    edges[-1] = number
+    # Copies of i are the whole numbers k from 0 with edges[i - 1] <= k + u < edges[i].
+    copies = np.diff(np.ceil(edges - u).astype(np.int64), prepend=0)
+    parents = np.arange(number)
+    parents[copies == 0] = np.repeat(np.arange(number), np.maximum(copies - 1, 0))
+    return parents
+
+
+def _log_mean(logs: Sequence[float]) -> tuple[float, float]:
+    """Return the log of the mean of numbers given by their logs, and its standard error."""
+    top = max(logs)
+    if top == -math.inf:
+        return top, math.nan
+    values = np.exp(np.array(logs) - top)
+    mean = float(values.mean())
+    if len(values) < 2:
+        return top, math.nan
+    return top + math.log(mean), float(values.std(ddof=1)) / mean / math.sqrt(len(values))
+
+
+class _Crowd:
+    """The blocks of a population, as views of arrays of shape (blocks, atoms or gates, 64)."""
+
+    def __init__(
+        self, network: Network, weights: Weights, seed: int, lane: int, blocks: int, groups: Groups
+    ) -> None:
+        self.members, self.parts = groups[0], parts_of(groups)
+        self.x = np.empty((blocks, network.atoms, LANES), np.uint8)
+        self.counts = np.empty((blocks, network.gates, LANES), network.wires.low.dtype)
+        self.blocks: list[Lanes] = []
+        for b in range(blocks):
+            first = lane + LANES * b
+            lanes = start(network, weights, random_states(network.atoms, seed, first), seed=seed, lane=first)
+            self.x[b], self.counts[b] = lanes.x, lanes.counts
+            lanes.x, lanes.counts = self.x[b], self.counts[b]
+            self.blocks.append(lanes)
+
+    def log_weight(self) -> Floats:
+        """Return the log weights at β = 1, shape (population,)."""
+        return np.concatenate([lanes.log_weight for lanes in self.blocks])
+
+    def draw(self) -> float:
+        """Return a number between 0 and 1 for this sweep."""
+        first = self.blocks[0]
+        return float(uniforms(words(first.seed, first.sweep, [0], [first.lane], stream=RESAMPLING))[0, 0])
+
+    def renew(self, parents: NDArray[np.int64]) -> None:
+        """Put copies of their parents in all places."""
+        to = np.flatnonzero(parents != np.arange(len(parents)))
+        (block, lane), (old_block, old_lane) = divmod(to, LANES), divmod(parents[to], LANES)
+        for array in (self.x, self.counts):
+            array[block, :, lane] = array[old_block, :, old_lane]
+        total = np.concatenate([lanes.total for lanes in self.blocks])[parents]
+        for b, lanes in enumerate(self.blocks):
+            lanes.total = np.ascontiguousarray(total[LANES * b : LANES * (b + 1)])
+
+    def sweep(self, beta: float, sweeps: int) -> None:
+        """Do some sweeps at β everywhere, each followed by the offer of groups."""
+        for b, lanes in enumerate(self.blocks):
+            own = np.full(LANES, beta)
+            if not self.parts:
+                advance(lanes, np.full(sweeps, beta))
+            for _ in range(sweeps if self.parts else 0):
+                advance(lanes, [beta])
+                jump(lanes, self.members, self.parts[lanes.sweep % len(self.parts)], own)
+            if not lanes.weights.whole:  # so that rounding never piles up
+                self.blocks[b] = reweighted(lanes, lanes.weights)

@@ -1,0 +1,805 @@
+"""Bit-sliced chains: 512 of them side by side, one bit each, for clauses with small whole weights.
+
+The state of an atom is a *row*: eight words of 64 bits, a bit for each chain. A clause matters to an atom
+only where its other literals are all false, which is an AND of rows; no counters are kept. The weights of
+the clauses that matter are added up in all chains at once, in *slices*: slice k of a sum is the row of its
+bits worth 2^k.
+
+Metropolis: an atom flips where that raises the log weight, with probability 1/2 where it changes nothing,
+and otherwise with probability exp(-β · loss). The loss is written with digits from 0 to 15; the probability
+is a product of factors, one for each digit that is not 0. For every factor a chain draws a number u of 64
+bits, and it goes on if u < 2^64 · factor. Bits of u are drawn from the highest on, in all chains together,
+and only until every chain knows which is less: some ten of them. Factors are exact to 2^-64, and to 2^-53
+of themselves.
+
+Bits come from the generator of streams.py. Draw k of an atom serves its k-th factor, that of the highest
+digit first; where a flip changes nothing, draw 0 has its one bit. Bits 2j and 2j + 1, counted from the
+highest, for the 64 chains of word w are the two halves of what belongs to the counter
+
+    (atom, sweep, w, STREAM + 32 k + j)
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types, uint64
+from numba.extending import lower_builtin, models, register_jitable, register_model, type_callable
+from numpy.typing import ArrayLike, NDArray
+
+from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.engine.lanes import Weights
+from lbm.reasoning.engine.network import Network
+from lbm.reasoning.engine.streams import MAX_SWEEPS, key_of, philox
+
+WORDS: Final = 8
+"""Words of a row."""
+
+CHAINS: Final = 64 * WORDS
+"""Chains that run side by side."""
+
+SLICES: Final = 16
+"""Slices of a sum: the weights that pull one atom to the same side add up to less than 2^SLICES units."""
+
+MAX_READS: Final = 128
+"""Rows read for a literal, on average over a theory, past which counters come near."""
+
+STREAM: Final = 1 << 16
+"""The first of the 128 random streams that chains draw from; the one before them is for states at random."""
+
+_WORK: Final = 4_000_000  # rows read in a compiled call, the rest of an update counted as 50: about 30 ms
+_CACHED: Final = 4096  # atoms whose rows stay near the processor by themselves
+_AHEAD: Final = 32  # literals between one that is read and one that is asked for
+
+Row = NDArray[np.uint64]
+Rows = NDArray[np.uint64]
+
+
+# --- rows as values ----------------------------------------------------------------------------------
+
+
+def row(rows: Rows, i: Any) -> Row:
+    """Return row i."""
+    return np.array(rows[i])
+
+
+def put(rows: Rows, i: Any, value: Row) -> None:
+    """Set row i."""
+    rows[i] = value
+
+
+def fetch(rows: Rows, i: Any) -> None:
+    """Ask for row i to be brought near."""
+
+
+def splat(word: Any) -> Row:
+    """Return a row of equal words."""
+    return np.full(WORDS, word, np.uint64)
+
+
+def spread(bit: Any) -> Row:
+    """Return a row of equal bits."""
+    return np.full(WORDS, -int(bit) & 0xFFFFFFFFFFFFFFFF, np.uint64)
+
+
+def some(value: Row) -> bool:
+    """Return whether any bit is set."""
+    return bool(value.any())
+
+
+class _RowType(types.Type):
+    """A row where it is compiled: one vector of 512 bits, which loops over words seldom become."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Row")
+
+
+_VECTOR: Final = ir.VectorType(ir.IntType(64), WORDS)
+_WIDE: Final = ir.IntType(64 * WORDS)
+_I32: Final = ir.IntType(32)
+_BYTES: Final = ir.IntType(8).as_pointer()
+
+
+@register_model(_RowType)
+class _RowModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)  # type: ignore[no-untyped-call]
+
+
+def _becomes(
+    function: Callable[..., Any], kinds: tuple[Any, ...], result: Any, emit: Callable[..., Any]
+) -> None:
+    """Say what a function becomes where it is compiled: ``emit(context, builder, signature, values)``."""
+
+    def typed(*given: Any) -> Any:
+        return result if len(given) == len(kinds) and all(map(isinstance, given, kinds)) else None
+
+    typed.pysig = inspect.signature(function)  # type: ignore[attr-defined]
+    type_callable(function)(lambda context: typed)  # noqa: ARG005 - numba's signature, here and below
+    lower_builtin(function, *kinds)(emit)  # type: ignore[no-untyped-call]
+
+
+def _place(context: Any, builder: Any, signature: Any, values: Any, kind: Any) -> Any:
+    """Return the address of a row."""
+    number = context.cast(builder, values[1], signature.args[1], types.uint64)
+    rows = context.make_array(signature.args[0])(context, builder, values[0])
+    first = builder.mul(number, ir.Constant(number.type, WORDS))
+    return builder.bitcast(builder.gep(rows.data, [first]), kind)
+
+
+def _load(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.load(_place(context, builder, signature, values, _VECTOR.as_pointer()), align=8)
+
+
+def _store(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    builder.store(values[2], _place(context, builder, signature, values, _VECTOR.as_pointer()), align=8)
+    return context.get_dummy_value()
+
+
+def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
+    how = (ir.Constant(_I32, number) for number in (0, 3, 1))  # to be read, soon, as data
+    builder.call(function, [_place(context, builder, signature, values, _BYTES), *how])
+    return context.get_dummy_value()
+
+
+def _fill(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return _filled(builder, context.cast(builder, values[0], signature.args[0], types.uint64))
+
+
+def _fill_bits(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return _filled(builder, builder.neg(context.cast(builder, values[0], signature.args[0], types.uint64)))
+
+
+def _filled(builder: Any, word: Any) -> Any:
+    first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), word, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, WORDS), [0] * WORDS))
+
+
+def _test(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
+    return builder.icmp_unsigned("!=", builder.bitcast(values[0], _WIDE), ir.Constant(_WIDE, 0))
+
+
+def _instruction(name: str) -> Callable[..., Any]:
+    return lambda context, builder, signature, values: getattr(builder, name)(*values)  # noqa: ARG005
+
+
+_ROW: Final = _RowType()
+_becomes(row, (types.Array, types.Integer), _ROW, _load)
+_becomes(put, (types.Array, types.Integer, _RowType), types.none, _store)
+_becomes(fetch, (types.Array, types.Integer), types.none, _prefetch)
+_becomes(splat, (types.Integer,), _ROW, _fill)
+_becomes(spread, (types.Integer,), _ROW, _fill_bits)
+_becomes(some, (_RowType,), types.boolean, _test)
+_becomes(operator.and_, (_RowType, _RowType), _ROW, _instruction("and_"))
+_becomes(operator.or_, (_RowType, _RowType), _ROW, _instruction("or_"))
+_becomes(operator.xor, (_RowType, _RowType), _ROW, _instruction("xor"))
+_becomes(operator.mul, (_RowType, _RowType), _ROW, _instruction("mul"))
+_becomes(operator.lshift, (_RowType, _RowType), _ROW, _instruction("shl"))
+_becomes(operator.rshift, (_RowType, _RowType), _ROW, _instruction("lshr"))
+_becomes(operator.invert, (_RowType,), _ROW, _instruction("not_"))
+
+
+# --- what chains run on ------------------------------------------------------------------------------
+
+
+class Occurrences(NamedTuple):
+    """The clauses that each atom meets, as arrays for the kernels.
+
+    Occurrences ``start[i]:start[i + 1]`` are those of atom i: up to ``middle[i]`` in clauses that pull it to
+    true, then in those that pull it to false, lighter ones first. The other literals of the clause of
+    occurrence j are ``literal[first[j]:first[j + 1]]``: twice the number of the atom, plus 1 where it is
+    wanted true. Its weight has the bits ``planes[weight[j]]``, as words without or full of ones, shape
+    (weights, SLICES); row 0 is that of weight 1. After it is added, the sum has ``top[j]`` slices at most.
+    ``bound[i]`` is the greatest |odds| that atom i can have.
+    """
+
+    start: NDArray[np.uint64]
+    middle: NDArray[np.uint64]
+    bound: NDArray[np.uint64]
+    first: NDArray[np.uint64]
+    literal: NDArray[np.uint32]
+    weight: NDArray[np.uint32]
+    top: NDArray[np.uint8]
+    planes: NDArray[np.uint64]
+
+
+class Clauses(NamedTuple):
+    """Clauses as arrays for the kernels: literals as above, sizes of weights, 1 where these are negative."""
+
+    first: NDArray[np.uint64]
+    literal: NDArray[np.uint32]
+    weight: NDArray[np.uint64]
+    negative: NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sliced:
+    """Clauses with whole weights, laid out for bit-sliced chains.
+
+    Attributes
+    ----------
+    atoms
+        The number of atoms.
+    unit
+        What a weight of 1 in the arrays adds to the log weight.
+    scale
+        The common divisor by which the weights that were given are divided in the arrays.
+    most
+        The sum of the positive weights, as given: what :func:`energies` finds where every clause is kept.
+    digits
+        How many digits from 0 to 15 a loss can have.
+    occurrences, clauses
+        What the kernels read. Clauses of weight 0 are not among them.
+    """
+
+    atoms: int
+    unit: float
+    scale: int
+    most: int
+    digits: int
+    occurrences: Occurrences
+    clauses: Clauses
+
+
+def sliced_of(network: Network, weights: Weights) -> Sliced | None:
+    """Return a network under whole weights as bit-sliced chains need it, or None where it does not fit.
+
+    It fits if all gates are clauses over atoms, none with an atom twice; if all weights are multiples of
+    one unit; if those that pull one atom to the same side, divided by the common divisor of all, add up to
+    less than 2^SLICES; and if no more than MAX_READS rows are read for a literal, on average. A weight may
+    be negative: then its clause is wanted false.
+    """
+    wires = network.wires
+    top = np.iinfo(wires.low.dtype).max
+    clauses = (wires.low == 1) & (wires.mask == top) & (wires.span == top - 1)
+    if not weights.whole or not clauses.all() or len(wires.step_gate):
+        return None
+    numbers = np.asarray(weights.numbers, np.int64)
+    used = numbers != 0
+    scale = int(np.gcd.reduce(numbers[used])) or 1
+    lengths = np.diff(network.first_child)
+    mine, lengths = np.repeat(used, lengths), lengths[used]
+    if (lengths * (lengths - 1)).sum() > MAX_READS * lengths.sum():
+        return None
+    child, sign = network.child[mine].astype(np.int64), network.child_sign[mine] > 0
+    literal = (2 * child + sign).astype(np.uint32)
+    first = np.concatenate([[0], np.cumsum(lengths)])
+    size, negative = np.abs(numbers[used]) // scale, numbers[used] < 0
+    occurrences = _occurrences(
+        network.atoms, child, sign ^ np.repeat(negative, lengths), literal, first, size
+    )
+    if occurrences is None:
+        return None
+    return Sliced(
+        network.atoms,
+        weights.unit * scale,
+        scale,
+        int(numbers[numbers > 0].sum()),
+        -(-int(occurrences.bound.max(initial=0)).bit_length() // 4),
+        occurrences,
+        Clauses(first.astype(np.uint64), literal, size.astype(np.uint64), negative.astype(np.uint64)),
+    )
+
+
+def _occurrences(
+    atoms: int,
+    atom: NDArray[np.int64],
+    to_true: NDArray[np.bool_],
+    literal: NDArray[np.uint32],
+    first: NDArray[np.int64],
+    size: NDArray[np.int64],
+) -> Occurrences | None:
+    """Return the occurrences of all atoms, given the literals of all clauses one by one; None: too heavy."""
+    owner = np.repeat(np.arange(len(size)), np.diff(first))
+    order = np.lexsort((owner, size[owner], ~to_true, atom))
+    clause, side = owner[order], 2 * atom[order] + ~to_true[order]
+    sums = np.concatenate([[0], np.cumsum(size[clause])])
+    ends = np.searchsorted(side, np.arange(2 * atoms + 1))
+    pull = np.diff(sums[ends])
+    if pull.max(initial=0) >= 1 << SLICES:
+        return None
+    so_far = sums[1:] - np.repeat(sums[ends[:-1]], np.diff(ends))
+    others = np.diff(first)[clause] - 1
+    after = np.concatenate([[0], np.cumsum(others)])
+    at = np.arange(after[-1]) - np.repeat(after[:-1] - first[clause], others)
+    at += at >= np.repeat(order, others)  # the literal itself is left out
+    kinds, kind = np.unique(np.append(1, size), return_inverse=True)  # no size is less than 1
+    bits = (kinds[:, None] >> np.arange(SLICES)) & 1
+    return Occurrences(
+        ends[::2].astype(np.uint64),
+        ends[1::2].astype(np.uint64),
+        pull.reshape(-1, 2).max(axis=1).astype(np.uint64),
+        after.astype(np.uint64),
+        literal[at],
+        kind[1:][clause].astype(np.uint32),
+        np.searchsorted(1 << np.arange(SLICES), so_far, side="right").astype(np.uint8),
+        np.where(bits > 0, ~np.uint64(0), np.uint64(0)),
+    )
+
+
+# --- states ------------------------------------------------------------------------------------------
+
+
+def pack(states: ArrayLike) -> Rows:
+    """Return states (atoms, 512) as rows, shape (atoms, 8): chain l is bit l % 64 of word l // 64."""
+    true = np.asarray(states) != 0
+    if true.ndim != 2 or true.shape[1] != CHAINS:
+        raise ValueError(f"expected states of shape (atoms, {CHAINS}), got shape {true.shape}")
+    x = _rows(len(true))
+    x[:] = np.ascontiguousarray(np.packbits(true, axis=1, bitorder="little")).view("<u8")
+    return x
+
+
+def unpack(x: Rows, chains: ArrayLike | None = None) -> NDArray[np.bool_]:
+    """Return the states of some chains, by default of all 512, from rows; shape (atoms, chains)."""
+    if chains is None:
+        words = np.ascontiguousarray(x, "<u8").view(np.uint8)
+        return np.unpackbits(words, axis=1, bitorder="little").view(np.bool_)
+    which = np.asarray(chains, np.int64)
+    return np.asarray((x[:, which // 64] >> (which % 64).astype(np.uint64)) & np.uint64(1) > 0)
+
+
+def random_rows(atoms: int, *, seed: int, lane: int = 0) -> Rows:
+    """Return states at random, as rows, from a stream of their own; chain l has the number ``lane + l``."""
+    x = _rows(atoms)
+    words = np.arange(WORDS, dtype=np.uint64) + _word_of(lane)
+    step = 1 << 14  # atoms at once: their counters take memory
+    for begin in range(0, atoms, step):
+        some_atoms = np.arange(begin, min(atoms, begin + step), dtype=np.uint64)[:, None]
+        parts = np.broadcast_arrays(some_atoms, np.uint64(0), words, np.uint64(STREAM - 1))
+        low, high = philox(np.stack(parts), key_of(seed))[:2].astype(np.uint64)
+        x[begin : begin + step] = low | (high << np.uint64(32))
+    return x
+
+
+def _rows(number: int) -> Rows:
+    """Return rows of zeros, each on one line of the cache: on two, reading takes twice as long."""
+    raw = np.zeros((number + 1) * WORDS, np.uint64)
+    skip = (-raw.ctypes.data % 64) // 8
+    return raw[skip : skip + number * WORDS].reshape(number, WORDS)
+
+
+def _word_of(lane: int) -> np.uint64:
+    """Return the number of the word that begins with a chain."""
+    if lane % 64 or not 0 <= lane < 1 << 37:
+        raise ValueError(f"expected as lane, the first chain, a multiple of 64 below 2^37, got {lane}")
+    return np.uint64(lane // 64)
+
+
+# --- the kernels -------------------------------------------------------------------------------------
+
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_0, _1, _2, _3, _4, _16, _64 = (np.uint64(number) for number in (0, 1, 2, 3, 4, 16, 64))
+
+
+class Scratch(NamedTuple):
+    """Places that a kernel writes to while it works.
+
+    ``sums`` has the slices of what pulls an atom to true, and from row SLICES + 4 on of what pulls it to
+    false; ``where`` a row for every value of every digit of a loss: the chains that have it; ``bits`` the
+    next four bits of u; ``keys`` the keys of the generator's ten rounds, two rows each, and the numbers of
+    words. About the factors of a sweep, ``ones`` has their bits, as words without or full of ones, shape
+    (64, 16 · digits), and ``far`` the greatest value of a digit whose factor has any bit set so far, shape
+    (64, digits).
+    """
+
+    sums: Rows
+    where: Rows
+    bits: Rows
+    keys: Rows
+    ones: NDArray[np.uint64]
+    far: NDArray[np.uint64]
+
+
+@register_jitable(inline="always")
+def _bring(literal: Any, begin: Any, end: Any, x: Any) -> None:
+    """Ask for the rows of some literals."""
+    k, end = begin, min(end, uint64(len(literal)))
+    while k < end:
+        fetch(x, uint64(literal[k]) >> _1)
+        k += _1
+
+
+@register_jitable(inline="always")
+def _all_false(literal: Any, begin: Any, end: Any, x: Any) -> Any:
+    """Return the row of the chains in which all these literals are false."""
+    found = spread(_1)
+    k = begin
+    while k < end:
+        code = uint64(literal[k])
+        found = found & (row(x, code >> _1) ^ spread(code & _1))
+        k += _1
+    return found
+
+
+@register_jitable(inline="always")
+def _lost(clauses: Any, c: Any, x: Any) -> Any:
+    """Return the row of the chains in which a clause is not as its weight wants it."""
+    begin, end = clauses.first[c], clauses.first[c + _1]
+    if len(x) > _CACHED:
+        _bring(clauses.literal, begin + uint64(_AHEAD), end + uint64(_AHEAD), x)
+    return _all_false(clauses.literal, begin, end, x) ^ spread(clauses.negative[c])
+
+
+@register_jitable(inline="always")
+def _four_bits(atom: Any, sweep: Any, stream: Any, keys: Any, bits: Any) -> None:
+    """Write the rows of four bits, from two counters; one alone would wait for its own products."""
+    low, half, m0, m1 = splat(_LOW), splat(_HALF), splat(_M0), splat(_M1)
+    a0, a1, a2, a3 = splat(atom), splat(sweep), row(keys, uint64(20)), splat(stream)
+    b0, b1, b2, b3 = a0, a1, a2, splat(stream + _1)
+    k = _0
+    while k < uint64(20):
+        k0, k1 = row(keys, k), row(keys, k + _1)
+        # Upper halves hold what products leave there: the next product and the end look at lower ones.
+        p, q = m0 * (a0 & low), m1 * (a2 & low)
+        a0, a1, a2, a3 = (q >> half) ^ a1 ^ k0, q, (p >> half) ^ a3 ^ k1, p
+        p, q = m0 * (b0 & low), m1 * (b2 & low)
+        b0, b1, b2, b3 = (q >> half) ^ b1 ^ k0, q, (p >> half) ^ b3 ^ k1, p
+        k += _2
+    put(bits, _0, (a0 & low) | (a1 << half))
+    put(bits, _1, (a2 & low) | (a3 << half))
+    put(bits, _2, (b0 & low) | (b1 << half))
+    put(bits, _3, (b2 & low) | (b3 << half))
+
+
+@register_jitable(inline="always")
+def _values(sums: Any, at: Any, open_: Any, where: Any, to: Any) -> Any:
+    """Write for each value of the digit in slices ``at`` to ``at + 3`` the open chains that have it.
+
+    Return those in which it is not 0. In open chains the digit is used up: it becomes 0.
+    """
+    s0, s1, s2, s3 = row(sums, at), row(sums, at + _1), row(sums, at + _2), row(sums, at + _3)
+    put(sums, at, s0 & ~open_)
+    put(sums, at + _1, s1 & ~open_)
+    put(sums, at + _2, s2 & ~open_)
+    put(sums, at + _3, s3 & ~open_)
+    s2, s3 = s2 & open_, s3 & open_
+    high0, high1, high2, high3 = open_ & ~(s2 | s3), s2 & ~s3, s3 & ~s2, s2 & s3
+    low0, low1, low2, low3 = ~(s0 | s1), s0 & ~s1, s1 & ~s0, s0 & s1
+    put(where, to + uint64(1), high0 & low1)
+    put(where, to + uint64(2), high0 & low2)
+    put(where, to + uint64(3), high0 & low3)
+    put(where, to + uint64(4), high1 & low0)
+    put(where, to + uint64(5), high1 & low1)
+    put(where, to + uint64(6), high1 & low2)
+    put(where, to + uint64(7), high1 & low3)
+    put(where, to + uint64(8), high2 & low0)
+    put(where, to + uint64(9), high2 & low1)
+    put(where, to + uint64(10), high2 & low2)
+    put(where, to + uint64(11), high2 & low3)
+    put(where, to + uint64(12), high3 & low0)
+    put(where, to + uint64(13), high3 & low1)
+    put(where, to + uint64(14), high3 & low2)
+    put(where, to + uint64(15), high3 & low3)
+    return open_ & ~(high0 & low0)
+
+
+@compiled
+def _spell(factors: Any, ones: Any, far: Any) -> None:
+    """Write the bits of factors, and how far those with any set go: factors fall as values rise."""
+    for g in range(len(factors) // 16):
+        value = 15
+        for d in range(63, -1, -1):
+            while value > 0 and factors[16 * g + value] >> uint64(63 - d) == _0:
+                value -= 1
+            far[d, g] = uint64(value)
+    for d in range(64):
+        for v in range(len(factors)):
+            ones[d, v] = ~_0 if (factors[v] >> uint64(63 - d)) & _1 else _0
+
+
+@compiled
+def _keep(clauses: Any, begin: Any, end: Any, x: Any, kept_in: Any) -> bool:
+    """Take from row 0 of ``kept_in`` the chains that lose a clause, and return whether any is left."""
+    left = row(kept_in, _0)
+    for number in range(begin, end):
+        left = left & ~_lost(clauses, uint64(number), x)
+        if not some(left):
+            break
+    put(kept_in, _0, left)
+    return some(left)
+
+
+@compiled
+def _lose(clauses: Any, begin: Any, end: Any, x: Any, sums: Any) -> None:
+    """Add to 64 slices the sizes of the weights that each chain loses by these clauses."""
+    for number in range(begin, end):
+        c = uint64(number)
+        lost = _lost(clauses, c, x)
+        if not some(lost):
+            continue
+        weight, carry, k = clauses.weight[c], spread(_0), _0
+        while weight > _0 or some(carry):
+            old, more = row(sums, k), lost & spread(weight & _1)
+            put(sums, k, old ^ more ^ carry)
+            carry = (old & more) | (carry & (old ^ more))
+            weight >>= _1
+            k += _1
+
+
+@compiled
+def _sweeps(
+    occurrences: Any, clauses: Any, x: Any, order: Any, factors: Any, scratch: Any, sweep: Any, stop: Any
+) -> int:
+    """Do one sweep for every row of ``factors`` and return how many were done.
+
+    Parameters
+    ----------
+    x
+        Shape (atoms, 8). It is changed.
+    order
+        The atoms in turn, none twice.
+    factors
+        Shape (sweeps, 16 · digits): 2^64 · exp(-β · value) for every value of every digit, the lowest digit
+        first. The place of value 0 says whether β is not 0; if it is, every flip changes nothing.
+    stop
+        Whether a sweep is the last if it leaves some chain with every clause kept.
+    """
+    sums, where, bits, keys, ones, far = scratch
+    none, false = spread(_0), uint64(SLICES + 4)
+    for s in range(len(factors)):
+        new = s == 0
+        for value in range(factors.shape[1]):
+            new |= factors[s, value] != factors[s - 1, value]
+        if new:
+            _spell(factors[s], ones, far)
+        now, weighed = uint64(sweep + s), spread(_1 if factors[s, 0] else _0)
+        for o in range(len(order)):
+            i = uint64(order[o])
+            if len(x) > _CACHED and o + 1 < len(order):
+                j = uint64(order[o + 1])
+                begin, end = occurrences.start[j], occurrences.start[j + _1]
+                _bring(occurrences.literal, occurrences.first[begin], occurrences.first[end], x)
+
+            # --- the weights that pull to true, and those that pull to false
+            j, end, base, top, high = occurrences.start[i], occurrences.middle[i], _0, _0, _0
+            while True:
+                while j < end:
+                    begin, after = occurrences.first[j], occurrences.first[j + _1]
+                    matters = _all_false(occurrences.literal, begin, after, x)
+                    while top < uint64(occurrences.top[j]):
+                        put(sums, base + top, none)
+                        top += _1
+                    kind, k = uint64(occurrences.weight[j]), _0
+                    if kind == _0:
+                        while k < top:
+                            old = row(sums, base + k)
+                            put(sums, base + k, old ^ matters)
+                            matters = old & matters
+                            k += _1
+                    else:
+                        carry = none
+                        while k < top:
+                            old, more = row(sums, base + k), matters & splat(occurrences.planes[kind, k])
+                            put(sums, base + k, old ^ more ^ carry)
+                            carry = (old & more) | (carry & (old ^ more))
+                            k += _1
+                    j += _1
+                if base > _0:
+                    break
+                end, base, high, top = occurrences.start[i + _1], false, top, _0
+            slices = max(high, top)
+            while high < slices:
+                put(sums, high, none)
+                high += _1
+            while top < slices:
+                put(sums, false + top, none)
+                top += _1
+
+            # --- their difference: its sign, and its size where a flip loses
+            less, differ, k = none, none, _0
+            while k < slices:
+                a, b = row(sums, k), row(sums, false + k)
+                put(sums, k, a ^ b ^ less)
+                differ = differ | (a ^ b)
+                less = (b & ~a) | (less & ~(a ^ b))
+                k += _1
+            differ = differ & weighed
+            state = row(x, i)
+            loses = differ & (state ^ less)
+            flip = differ & ~loses
+            if not some(~flip):
+                put(x, i, ~state)
+                continue
+            carry, k = less, _0
+            while k < slices:
+                a = row(sums, k) ^ less
+                put(sums, k, (a ^ carry) & loses)
+                carry = a & carry
+                k += _1
+            digits = (slices + _3) >> _2
+            while k < _4 * digits:
+                put(sums, k, none)
+                k += _1
+
+            # --- one factor after another, in the chains that are still alive
+            stream, alive = uint64(STREAM), loses
+            while True:
+                g, unsure = digits, none
+                while g > _0:
+                    g -= _1
+                    unsure = unsure | _values(sums, _4 * g, alive & ~unsure, where, _16 * g)
+                flip = flip | (alive & ~unsure)  # no factor is left
+                if stream > uint64(STREAM) and not some(unsure):
+                    break
+                alive, d = none, _0
+                while d < _64:
+                    _four_bits(i, now, stream + (d >> _1), keys, bits)
+                    if stream == uint64(STREAM) and d == _0:
+                        flip = flip | ~(differ | row(bits, _0))
+                    k = _0
+                    while k < _4:
+                        one, g, bound = none, _0, occurrences.bound[i]
+                        while g < digits:
+                            v = _16 * g
+                            last = v + min(far[d, g], bound)
+                            while v < last:
+                                v += _1
+                                one = one | (row(where, v) & splat(ones[d, v]))
+                            g += _1
+                            bound >>= _4
+                        drawn = row(bits, k)
+                        alive = alive | (unsure & one & ~drawn)
+                        unsure = unsure & ~(one ^ drawn)
+                        k += _1
+                        d += _1
+                    if not some(unsure):
+                        break
+                if not some(alive):
+                    break
+                stream += uint64(32)
+            put(x, i, state ^ flip)
+        if stop:
+            put(bits, _0, spread(_1))
+            if _keep(clauses, 0, len(clauses.weight), x, bits):
+                return s + 1
+    return len(factors)
+
+
+# --- running -----------------------------------------------------------------------------------------
+
+
+def advance_sliced(
+    sliced: Sliced,
+    x: Rows,
+    betas: ArrayLike,
+    *,
+    seed: int,
+    sweep: int = 0,
+    lane: int = 0,
+    order: ArrayLike | None = None,
+    stop: bool = False,
+) -> int:
+    """Do a sweep of Metropolis at every β, in place, and return how many were done.
+
+    The states depend on the arguments alone: many sweeps in one call are the same as in several, with
+    ``sweep`` counted on. Compiled calls inside are short.
+
+    Parameters
+    ----------
+    x
+        States as rows, shape (atoms, 8): from :func:`pack` or :func:`random_rows`.
+    betas
+        Multiply the log weight; shape (sweeps,), from 0 up to infinity.
+    seed, sweep, lane
+        The random streams: their seed, the number of the first sweep, and that of the first chain, a multiple
+        of 64.
+    order
+        The atoms in the order in which they are updated, none twice; by default all. The others stay.
+    stop
+        End after the first sweep that leaves some chain with every clause kept.
+    """
+    values = np.atleast_1d(np.asarray(betas, np.float64))
+    if values.ndim != 1 or not (values >= 0).all():
+        raise ValueError(f"expected β from 0 up, one for each sweep, got {values}")
+    if not 0 <= sweep <= MAX_SWEEPS - len(values):
+        raise ValueError(f"expected sweeps from 0 to {MAX_SWEEPS - 1}, got {len(values)} from {sweep} on")
+    _check(sliced, x)
+    atoms = _order(sliced.atoms, order)
+    digits = max(1, sliced.digits)
+    ones, far = np.empty((64, 16 * digits), np.uint64), np.empty((64, digits), np.uint64)
+    keys = _keys(seed, lane)
+    scratch = Scratch(_rows(2 * (SLICES + 4)), _rows(16 * digits), _rows(4), keys, ones, far)
+    parts = sliced.occurrences, sliced.clauses, x
+    work = len(sliced.occurrences.literal) + 50 * len(atoms) + 300 * digits
+    pieces = np.array_split(atoms, -(-work // _WORK))
+    step = max(1, _WORK // work)
+    done = 0
+    while done < len(values):
+        factors = _factors(values[done : done + step], sliced.unit, digits)
+        for piece in pieces[:-1]:
+            _sweeps(*parts, piece, factors, scratch, sweep + done, False)
+        short = stop and len(pieces) == 1
+        done += _sweeps(*parts, pieces[-1], factors, scratch, sweep + done, short)
+        if stop and (some(scratch.bits[0]) if short else some(kept(sliced, x))):
+            break
+    return done
+
+
+def energies(sliced: Sliced, x: Rows) -> NDArray[np.int64]:
+    """Return the log weight of each chain, shape (512,): the sum of the weights of the clauses that are true.
+
+    It is in units of the weights that were given, and without their constant.
+    """
+    _check(sliced, x)
+    sums = _rows(64)
+    for begin, end in _shares(sliced.clauses):
+        _lose(sliced.clauses, begin, end, x, sums)
+    used = np.flatnonzero(sums.any(axis=1))
+    lost = (unpack(sums[used]).astype(np.int64) << used[:, None]).sum(axis=0)
+    return np.asarray(sliced.most - sliced.scale * lost)
+
+
+def kept(sliced: Sliced, x: Rows) -> Row:
+    """Return the chains in which every clause is kept, as bits; shape (8,).
+
+    Kept means true, or false where its weight is negative; a clause of weight 0 is kept anyhow. It ends as
+    soon as every chain has lost one.
+    """
+    _check(sliced, x)
+    left = ~_rows(1)
+    for begin, end in _shares(sliced.clauses):
+        if not _keep(sliced.clauses, begin, end, x, left):
+            break
+    return np.asarray(left[0])
+
+
+def _shares(clauses: Clauses) -> list[tuple[int, int]]:
+    """Return the ranges of clauses that compiled calls take."""
+    number = len(clauses.weight)
+    calls = max(1, -(-4 * len(clauses.literal) // _WORK))
+    return list(pairwise(number * k // calls for k in range(calls + 1)))
+
+
+def _check(sliced: Sliced, x: Rows) -> None:
+    """Raise a ValueError if these are no states."""
+    rows = isinstance(x, np.ndarray) and x.dtype == np.uint64 and x.shape == (sliced.atoms, WORDS)
+    if not rows or not x.flags.c_contiguous:
+        got = f"{x.dtype} of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+        raise ValueError(
+            f"expected contiguous uint64 rows of shape ({sliced.atoms}, {WORDS}), got {got}: pack the states"
+        )
+
+
+def _order(atoms: int, order: ArrayLike | None) -> NDArray[np.uint32]:
+    """Return the atoms to update, in order."""
+    if order is None:
+        return np.arange(atoms, dtype=np.uint32)
+    found = np.asarray(order, np.int64)
+    inside = found.ndim == 1 and not ((found < 0) | (found >= atoms)).any()
+    if not inside or np.bincount(found).max(initial=0) > 1:
+        raise ValueError(f"expected an order of atoms from 0 to {atoms - 1}, none twice, got {found}")
+    return found.astype(np.uint32)
+
+
+def _keys(seed: int, lane: int) -> Rows:
+    """Return the keys of the generator's rounds, two rows each, and the numbers of the words."""
+    keys = _rows(21)
+    for half, (key, step) in enumerate(zip(key_of(seed), (_W0, _W1), strict=True)):
+        keys[half:20:2] = ((key + np.arange(10, dtype=np.uint64) * step) & _LOW)[:, None]
+    keys[20] = _word_of(lane) + np.arange(WORDS, dtype=np.uint64)
+    return keys
+
+
+def _factors(betas: NDArray[np.float64], unit: float, digits: int) -> NDArray[np.uint64]:
+    """Return 2^64 · exp(-β · unit · value) for all values of all digits, shape (sweeps, 16 · digits).
+
+    In place of the value 0 it is 0 where β is.
+    """
+    values = np.arange(16) * 16.0 ** np.arange(digits)[:, None]
+    with np.errstate(all="ignore"):  # losses may be infinite, and chances as small as they like
+        steps = betas * unit
+        chances = np.exp(-steps[:, None] * values.ravel())
+    chances[:, ::16] = (steps > 0)[:, None]
+    return np.minimum(np.rint(chances * 2.0**64), np.nextafter(2.0**64, 0)).astype(np.uint64)

@@ -1,0 +1,338 @@
+"""Parallel tempering: states that cannot leave a well go where it is hot, and come back elsewhere.
+
+The 64 lanes of a block are ladders of R rungs each. Rung r runs at β_r, from a hot end where chains forget
+in a few sweeps up to 1. After every sweep neighbours in a ladder exchange their β with probability
+
+    min(1, exp((β_i - β_j)(L_j - L_i))),    L the log weight at β = 1,
+
+pairs (0, 1), (2, 3), ... after one sweep and (1, 2), (3, 4), ... after the next. That leaves the product of
+all rungs' distributions as it is, so that the states at β = 1 have theirs.
+
+How many rungs there are, and where, is found out first and then left alone. Rejections add up along a ladder
+to about the same sum, its barrier Λ, wherever its rungs are; so they are placed where each gap has an equal
+share. States travel fastest if that is about one half. [Syed, Bouchard-Côté, Deligiannidis, Doucet:
+Non-reversible parallel tempering: a scalable highly parallel MCMC scheme; 2022]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
+from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, reweighted, start
+from lbm.reasoning.engine.network import LANES, Bytes, Floats, Network
+from lbm.reasoning.engine.streams import BITS, key_of, philox, uniforms
+
+LADDERS: Final = 4
+"""The least number of ladders in a block: chains to compare with each other."""
+
+RUNGS: Final = LANES // LADDERS
+"""The greatest number of rungs."""
+
+GAP: Final = 0.5
+"""Rejections between neighbours that the number of rungs aims at."""
+
+WIDEST: Final = 0.75
+"""Rejections between neighbours at most: where RUNGS would not do, ladders begin less hot."""
+
+FREE: Final = 0.5
+"""How far the others together may sway an atom at the hot end: there, differences halve with each sweep."""
+
+BURN_IN: Final = 512
+"""Sweeps before the first draw: half of them to find the rungs, half of them with those."""
+
+SHORTEST: Final = 32
+"""The shortest burn-in that can find rungs."""
+
+REFRESH: Final = 256
+"""Sweeps after which log weights that are not whole are summed anew, so that rounding never piles up."""
+
+SWAPS: Final = 3
+"""The random stream that decides about exchanges."""
+
+_BATCH: Final = 64  # sweeps whose random numbers are made at once
+_ROUNDS: Final = (
+    1 / 8,
+    1 / 8,
+    1 / 4,
+    1 / 2,
+)  # shares of the search for rungs; they are placed anew after each
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cold:
+    """The states at β = 1 after a sweep, one for each ladder.
+
+    Attributes
+    ----------
+    x
+        Shape (atoms, ladders), 0 or 1.
+    broken, score
+        Shape (ladders,): hard formulae broken, and the score. States that break none have the logical
+        distribution.
+    betas
+        Shape (rungs,): the same from the first draw on.
+    acceptance
+        Shape (rungs - 1,): the mean probability of an exchange between neighbours since rungs were placed.
+    sweep
+        How many sweeps have been done, those before the first draw included.
+    """
+
+    x: Bytes
+    broken: NDArray[np.int64]
+    score: Floats
+    betas: Floats
+    acceptance: Floats
+    sweep: int
+
+
+def tempered(
+    network: Network,
+    weights: Weights,
+    x: ArrayLike,
+    *,
+    seed: int,
+    lane: int = 0,
+    groups: Groups | None = None,
+    hot: float | None = None,
+    betas: ArrayLike | None = None,
+    burn_in: int = BURN_IN,
+    thin: int = 1,
+) -> Iterator[Cold]:
+    """Yield the cold states of all ladders of a block of lanes, without end.
+
+    The first ``next`` does the burn-in as well. Where no atom is swayed much by the others, one rung is
+    enough: then all 64 lanes are chains at β = 1.
+
+    Parameters
+    ----------
+    x
+        The states that lanes begin in, shape (atoms, 64).
+    seed, lane
+        The streams; lane l has the number ``lane + l``. Draws depend on nothing else.
+    groups
+        Atoms that are offered to flip together after every sweep; by default those of ``groups_of``.
+    hot
+        The hottest β, above 0 and at most 1; by default one where chains certainly forget, see ``coupling``.
+        Few rungs are enough if chains are known to move freely at a greater one.
+    betas
+        Rungs to use, rising to 1, instead of those that would be found; at most RUNGS.
+    burn_in
+        Sweeps before those that are yielded.
+    thin
+        Sweeps for each draw.
+    """
+    if thin < 1:
+        raise ValueError(f"expected thin from 1 up, got {thin}: it is the number of sweeps for each draw")
+    if hot is not None and not 0 < hot <= 1:
+        raise ValueError(f"expected hot above 0 and at most 1, got {hot}: it is the least β of all rungs")
+    rungs = None if betas is None else np.asarray(betas, np.float64)
+    if rungs is not None and not _fine(rungs):
+        raise ValueError(
+            f"expected betas that rise from 0 or more to 1, at most {RUNGS} of them (limit RUNGS), "
+            f"got {betas!r}"
+        )
+    if burn_in < (SHORTEST if rungs is None else 0):
+        raise ValueError(
+            f"expected burn_in from {SHORTEST} up (limit SHORTEST), got {burn_in}: rungs are found in it; "
+            "pass betas to do without"
+        )
+    lanes = start(network, weights, x, seed=seed, lane=lane)
+    if hot is None:
+        hot = FREE / max(FREE, coupling(network, weights))
+    block = _Block(lanes, groups_of(network) if groups is None else groups)
+    return _draws(block, hot, rungs, burn_in, thin)
+
+
+def exchange_chance(betas: Floats, log_weight: Floats) -> Floats:
+    """Return the probability that neighbours exchange, shape (rungs - 1, ladders).
+
+    ``betas`` has shape (rungs,) and ``log_weight``, that of the states at each rung, shape (rungs, ladders).
+    """
+    with np.errstate(under="ignore"):
+        return np.exp(np.minimum(0.0, np.diff(betas)[:, None] * -np.diff(log_weight, axis=0)))
+
+
+def coupling(network: Network, weights: Weights) -> float:
+    """Return a bound on how far the atoms together sway any one of them, at β = 1; it is proportional to β.
+
+        max_i Σ_j max_x |P(x_i | x) - P(x_i | x with x_j flipped)|  <=  max_i Σ_g (k_g - 1) |w_g| c_g
+
+    The last sum is over the gates that i meets: k_g is the number of atoms below one, and c_g is 1/4 for a
+    clause by itself and 1/2 for others. Below 1, chains forget where they began, by that factor in every
+    sweep. [Dobrushin: Prescribing a system of random variables by conditional distributions; 1970]
+    """
+    wires = network.wires
+    flat = np.bincount(wires.gate, minlength=network.gates)
+    below = flat + np.bincount(wires.step_gate, minlength=network.gates)
+    top = np.iinfo(wires.span.dtype).max
+    clause = (flat > 0) & (wires.low == 1) & (wires.mask != 1) & (wires.span == top - 1)
+    sizes = np.abs(weights.numbers.astype(np.float64)) * weights.unit
+    share = sizes * np.maximum(below - 1, 0) * np.where(clause, 0.25, 0.5)
+    sums = np.zeros(network.atoms)
+    for starts, gates in ((wires.start, wires.gate), (wires.program, wires.step_gate)):
+        sums += np.diff(np.concatenate([[0.0], np.cumsum(share[gates])])[starts])
+    return float(sums.max(initial=0.0))
+
+
+def _fine(betas: Floats) -> bool:
+    return (
+        betas.ndim == 1
+        and 1 <= len(betas) <= RUNGS
+        and bool(betas[0] >= 0 and betas[-1] == 1 and (np.diff(betas) > 0).all())
+    )
+
+
+# --- one block ---------------------------------------------------------------------------------------
+
+
+class _Block:
+    """Ladders on the lanes of a block.
+
+    ``lane_at``, shape (rungs, ladders), says which lane is at which rung; lanes that are left over run
+    at β = 0 and are never looked at.
+    """
+
+    def __init__(self, lanes: Lanes, groups: Groups) -> None:
+        self.lanes = lanes
+        self.members, self.parts = groups[0], parts_of(groups)
+        self.firm, self.loose = np.flatnonzero(lanes.network.hard), np.flatnonzero(lanes.network.soft)
+        self.lane_at = np.arange(LANES).reshape(1, LANES)
+        self.place(np.ones(1))
+
+    def place(self, betas: Floats) -> None:
+        """Give the lanes these rungs: those that were hot stay hot."""
+        rungs, ladders = len(betas), LANES // len(betas)
+        order = np.concatenate([np.setdiff1d(np.arange(LANES), self.lane_at), self.lane_at.ravel()])
+        self.betas = betas
+        self.lane_at = order[LANES - rungs * ladders :].reshape(rungs, ladders)
+        self.chances, self.sweeps = np.zeros(rungs - 1), 0
+        self.luck: Floats | None = None
+
+    def sweep(self) -> Floats:
+        """Do a sweep, offer groups, exchange; return the log weights before that, shape (rungs, ladders)."""
+        lanes = self.lanes
+        own = np.zeros(LANES)
+        own[self.lane_at] = self.betas[:, None]
+        advance(lanes, own[None, :] if len(self.betas) > 1 else self.betas)  # faster where lanes share one β
+        if self.parts:
+            jump(lanes, self.members, self.parts[lanes.sweep % len(self.parts)], own)
+        if not lanes.weights.whole and lanes.sweep % REFRESH == 0:
+            self.lanes = lanes = reweighted(lanes, lanes.weights)
+        # Only differences matter: without the constant, whole totals lose nothing.
+        log_weight = np.asarray(lanes.total[self.lane_at] * lanes.weights.unit)
+        self.sweeps += 1
+        if len(self.betas) > 1:
+            self._exchange(exchange_chance(self.betas, log_weight))
+        return log_weight
+
+    def _exchange(self, chance: Floats) -> None:
+        lanes = self.lanes
+        self.chances += chance.mean(axis=1)
+        at = lanes.sweep % _BATCH
+        if at == 0 or self.luck is None:
+            self.luck = _luck(lanes.seed, lanes.sweep - at, lanes.lane, *chance.shape)
+        low = np.arange(lanes.sweep % 2, len(chance), 2)
+        agreed = self.luck[at, low] < chance[low]
+        below, above = self.lane_at[low], self.lane_at[low + 1]
+        self.lane_at[low] = np.where(agreed, above, below)
+        self.lane_at[low + 1] = np.where(agreed, below, above)
+
+    def cold(self) -> Cold:
+        """Return what is at β = 1 now."""
+        lanes, at = self.lanes, self.lane_at[-1]
+        network = lanes.network
+        return Cold(
+            np.ascontiguousarray(lanes.x[:, at]),
+            np.rint(network.broken - _sum(lanes, at, self.firm, network.hard)).astype(np.int64),
+            network.earned + _sum(lanes, at, self.loose, network.soft),
+            self.betas,
+            self.chances / max(1, self.sweeps),
+            lanes.sweep,
+        )
+
+
+def _sum(lanes: Lanes, at: NDArray[np.int64], gates: NDArray[np.intp], values: Floats) -> Floats:
+    """Return the sum of the values of those gates that are true, for some lanes."""
+    wires = lanes.network.wires
+    total = np.zeros(len(at))
+    step = 1 << 16
+    for begin in range(0, len(gates), step):
+        some = gates[begin : begin + step]
+        off = (lanes.counts[some[:, None], at] - wires.low[some, None]) & wires.mask[some, None]
+        total += values[some] @ (off <= wires.span[some, None])
+    return total
+
+
+def _luck(seed: int, sweep: int, lane: int, gaps: int, ladders: int) -> Floats:
+    """Return the numbers that decide exchanges in _BATCH sweeps, shape (sweeps, gaps, ladders).
+
+    They are those of ``words(seed, sweep, range(gaps), range(lane, lane + ladders), stream=SWAPS)``.
+    """
+    quads = np.arange(-(-gaps // 4), dtype=np.uint64)[None, :, None]
+    sweeps = np.arange(sweep, sweep + _BATCH, dtype=np.uint64)[:, None, None]
+    chains = np.arange(lane, lane + ladders, dtype=np.uint64)[None, None, :]
+    four = philox(np.stack(np.broadcast_arrays(quads, sweeps, chains, np.uint64(SWAPS))), key_of(seed))
+    rows = four.transpose(1, 2, 0, 3).reshape(_BATCH, -1, ladders)[:, :gaps]
+    return uniforms(rows >> np.uint32(32 - BITS))
+
+
+def _draws(block: _Block, hot: float, betas: Floats | None, burn_in: int, thin: int) -> Iterator[Cold]:
+    if betas is None and hot == 1:
+        betas = np.ones(1)
+    elif betas is None:
+        betas = _find(block, hot, burn_in // 2)
+        burn_in -= burn_in // 2
+    block.place(betas)
+    for _ in range(burn_in):
+        block.sweep()
+    while True:
+        for _ in range(thin):
+            block.sweep()
+        yield block.cold()
+
+
+# --- where the rungs are -----------------------------------------------------------------------------
+
+
+def _find(block: _Block, hot: float, sweeps: int) -> Floats:
+    """Return rungs from ``hot`` to 1 with about equal rejections between neighbours, after so many sweeps."""
+    betas = np.geomspace(hot, 1.0, RUNGS)
+    for share in _ROUNDS:
+        block.place(betas)
+        gaps = _gaps(block, int(share * sweeps))
+        betas = _spaced(betas, gaps, RUNGS)
+    needed = min(RUNGS, max(2, 1 + math.ceil(gaps.sum() / GAP)))
+    return _spaced(
+        block.betas, gaps, LANES // (LANES // needed)
+    )  # more rungs of as many ladders cost nothing
+
+
+def _gaps(block: _Block, sweeps: int) -> Floats:
+    """Return the share of the barrier between neighbours, shape (rungs - 1,), measured in so many sweeps.
+
+    Few rejections add up. Many hide how wide a gap is: there the means of the log weight tell, by what normal
+    distributions would have, Λ = √(ΔβΔE[L]/π).
+    """
+    for _ in range(sweeps // 2):
+        block.sweep()
+    weighed = [block.sweep() for _ in range(sweeps - sweeps // 2)]
+    rejected = 1 - np.mean([exchange_chance(block.betas, each) for each in weighed], axis=(0, 2))
+    means = np.mean(weighed, axis=(0, 2))
+    wide = np.sqrt(np.maximum(0.0, np.diff(block.betas) * np.diff(means)) / math.pi)
+    return np.asarray(np.where(rejected > GAP, np.maximum(rejected, wide), rejected))
+
+
+def _spaced(betas: Floats, gaps: Floats, rungs: int) -> Floats:
+    """Return so many rungs between the first and the last, with equal shares of the barrier between them."""
+    heights = np.concatenate([[0.0], np.cumsum(gaps + 1e-9)])  # they rise even where nothing was rejected
+    first = max(0.0, heights[-1] - WIDEST * (rungs - 1))
+    found = np.exp(np.interp(np.linspace(first, heights[-1], rungs), heights, np.log(betas)))
+    found[-1] = 1.0
+    return np.asarray(found)
