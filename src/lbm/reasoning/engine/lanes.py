@@ -286,7 +286,7 @@ def _tables(
     if rule == kernels.HEAT_BATH:
         p = 0.5 + 0.5 * np.tanh(0.5 * z)
     else:
-        p = np.where(odds == 0, 0.5, np.exp(np.minimum(z, 0.0)))
+        p = np.where(z == 0, 0.5, np.exp(np.minimum(z, 0.0)))
     return np.ceil(p * 2.0**BITS - 0.5).astype(np.uint32), clips
 
 

@@ -204,10 +204,10 @@ def survivors(weights: Floats, u: float) -> NDArray[np.int64]:
     """
     number = len(weights)
     edges = np.cumsum(weights)
-    edges = edges / edges[-1] * number
-    edges[-1] = number
     # Copies of i are the whole numbers k from 0 with edges[i - 1] <= k + u < edges[i].
-    copies = np.diff(np.ceil(edges - u).astype(np.int64), prepend=0)
+    before = np.ceil(edges / edges[-1] * number - u).astype(np.int64)
+    before[-1] = number  # which rounding might miss
+    copies = np.diff(before, prepend=0)
     parents = np.arange(number)
     parents[copies == 0] = np.repeat(np.arange(number), np.maximum(copies - 1, 0))
     return parents

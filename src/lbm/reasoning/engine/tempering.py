@@ -17,7 +17,7 @@ Non-reversible parallel tempering: a scalable highly parallel MCMC scheme; 2022]
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,6 +57,7 @@ SWAPS: Final = 3
 """The random stream that decides about exchanges."""
 
 _BATCH: Final = 64  # sweeps whose random numbers are made at once
+_WIDE: Final = 2.0  # the share of the barrier that a single gap is thought to have at most
 _ROUNDS: Final = (
     1 / 8,
     1 / 8,
@@ -104,6 +105,7 @@ def tempered(
     betas: ArrayLike | None = None,
     burn_in: int = BURN_IN,
     thin: int = 1,
+    on_sweep: Callable[[int], object] | None = None,
 ) -> Iterator[Cold]:
     """Yield the cold states of all ladders of a block of lanes, without end.
 
@@ -127,6 +129,9 @@ def tempered(
         Sweeps before those that are yielded.
     thin
         Sweeps for each draw.
+    on_sweep
+        Called with the number of sweeps done after each of them, in the burn-in too. What it raises ends the
+        work.
     """
     if thin < 1:
         raise ValueError(f"expected thin from 1 up, got {thin}: it is the number of sweeps for each draw")
@@ -146,7 +151,7 @@ def tempered(
     lanes = start(network, weights, x, seed=seed, lane=lane)
     if hot is None:
         hot = FREE / max(FREE, coupling(network, weights))
-    block = _Block(lanes, groups_of(network) if groups is None else groups)
+    block = _Block(lanes, groups_of(network) if groups is None else groups, on_sweep)
     return _draws(block, hot, rungs, burn_in, thin)
 
 
@@ -199,8 +204,8 @@ class _Block:
     at β = 0 and are never looked at.
     """
 
-    def __init__(self, lanes: Lanes, groups: Groups) -> None:
-        self.lanes = lanes
+    def __init__(self, lanes: Lanes, groups: Groups, on_sweep: Callable[[int], object] | None) -> None:
+        self.lanes, self.on_sweep = lanes, on_sweep
         self.members, self.parts = groups[0], parts_of(groups)
         self.firm, self.loose = np.flatnonzero(lanes.network.hard), np.flatnonzero(lanes.network.soft)
         self.lane_at = np.arange(LANES).reshape(1, LANES)
@@ -230,6 +235,8 @@ class _Block:
         self.sweeps += 1
         if len(self.betas) > 1:
             self._exchange(exchange_chance(self.betas, log_weight))
+        if self.on_sweep is not None:
+            self.on_sweep(lanes.sweep)
         return log_weight
 
     def _exchange(self, chance: Floats) -> None:
@@ -307,32 +314,31 @@ def _find(block: _Block, hot: float, sweeps: int) -> Floats:
     for share in _ROUNDS:
         block.place(betas)
         gaps = _gaps(block, int(share * sweeps))
-        betas = _spaced(betas, gaps, RUNGS)
+        betas = _spaced(betas, gaps, RUNGS, math.inf)
     needed = min(RUNGS, max(2, 1 + math.ceil(gaps.sum() / GAP)))
-    return _spaced(
-        block.betas, gaps, LANES // (LANES // needed)
-    )  # more rungs of as many ladders cost nothing
+    # More rungs of as many ladders cost nothing.
+    return _spaced(block.betas, gaps, LANES // (LANES // needed), WIDEST)
 
 
 def _gaps(block: _Block, sweeps: int) -> Floats:
     """Return the share of the barrier between neighbours, shape (rungs - 1,), measured in so many sweeps.
 
     Few rejections add up. Many hide how wide a gap is: there the means of the log weight tell, by what normal
-    distributions would have, Λ = √(ΔβΔE[L]/π).
+    distributions would have, Λ = √(Δβ ΔE[L] / π). They are not relied on far: cold chains may lag behind.
     """
     for _ in range(sweeps // 2):
         block.sweep()
     weighed = [block.sweep() for _ in range(sweeps - sweeps // 2)]
     rejected = 1 - np.mean([exchange_chance(block.betas, each) for each in weighed], axis=(0, 2))
     means = np.mean(weighed, axis=(0, 2))
-    wide = np.sqrt(np.maximum(0.0, np.diff(block.betas) * np.diff(means)) / math.pi)
+    wide = np.sqrt(np.maximum(0.0, np.diff(block.betas) * np.diff(means)) / math.pi).clip(max=_WIDE)
     return np.asarray(np.where(rejected > GAP, np.maximum(rejected, wide), rejected))
 
 
-def _spaced(betas: Floats, gaps: Floats, rungs: int) -> Floats:
-    """Return so many rungs between the first and the last, with equal shares of the barrier between them."""
+def _spaced(betas: Floats, gaps: Floats, rungs: int, widest: float) -> Floats:
+    """Return so many rungs up to the last, with equal shares of the barrier in each gap, at most ``widest``."""
     heights = np.concatenate([[0.0], np.cumsum(gaps + 1e-9)])  # they rise even where nothing was rejected
-    first = max(0.0, heights[-1] - WIDEST * (rungs - 1))
+    first = max(0.0, heights[-1] - widest * (rungs - 1))
     found = np.exp(np.interp(np.linspace(first, heights[-1], rungs), heights, np.log(betas)))
     found[-1] = 1.0
     return np.asarray(found)

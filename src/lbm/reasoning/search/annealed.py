@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from lbm.reasoning.engine.lanes import start as begin
 from lbm.reasoning.engine.network import LANES, Network, network_of, network_of_clauses
 from lbm.reasoning.engine.presolve import Presolved
 from lbm.reasoning.engine.schedule import HELD, held, ladder, rising
+from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, kept, random_rows, sliced_of, unpack
 
 _SWEEPS: Final = (64, 16_384)  # of the first round, and the most: they double
 _COSTS: Final = (
@@ -30,6 +31,8 @@ _COSTS: Final = (
     54.0,
 )  # of a broken hard formula, in turn, as multiples of the greatest soft weight
 _WARM: Final = 0.4  # where a round from a given world begins, as a share of the way from hot to cold
+_HELD_SWEEPS: Final = (256, 1 << 20)  # likewise, where nothing is soft
+_BETWEEN: Final = 1024  # sweeps of bit-sliced chains after which the clock is read
 _FAINT: Final = 1e-6  # share of the largest weight below which annealing sees no difference
 _WHOLE: Final = 1 << 14  # weights up to which they stay whole numbers
 
@@ -61,7 +64,7 @@ class Landscape:
     part: NDArray[np.int32]
     largest: float
 
-    def world(self, x: NDArray[np.uint8]) -> list[bool]:
+    def world(self, x: NDArray[Any]) -> list[bool]:
         """Return the world over all atoms that a state, shape (atoms,), stands for."""
         found = self.base.copy()
         found[self.rows] = x != 0
@@ -134,7 +137,7 @@ def anneal(
     found: Callable[[list[bool]], object] | None = None,
     deadline: float = math.inf,
 ) -> Round:
-    """Do one round: 64 chains from hot to cold. What it finds depends on its number and the seed only.
+    """Do one round: chains from hot to cold, 64 or more. What it finds depends on its number and seed only.
 
     Later rounds are longer. Where formulae are hard and others soft, four rounds in a row differ in what a
     broken hard formula costs: too little and no chain ends in a model, too much and none gets past them.
@@ -151,7 +154,9 @@ def anneal(
         Of ``time.time()``, after which it stops.
     """
     network = landscape.network
-    mixed = len(network.firm) > 0 and bool(network.soft.any())
+    if not network.soft.any():
+        return _satisfy(landscape, seed, number, start, over, found, deadline)
+    mixed = len(network.firm) > 0
     sweeps = min(_SWEEPS[0] << min(number // (len(_COSTS) if mixed else 1), 30), _SWEEPS[1])
     penalty = landscape.largest * (_COSTS[number % len(_COSTS)] if mixed else 1.0)
     weights = weights_of(network, penalty)
@@ -170,16 +175,69 @@ def anneal(
             found(landscape.world(lanes.best_x))
         return not over() and time.time() < deadline
 
-    if network.soft.any():
-        betas = rising(first, last, sweeps)
-    else:
-        betas = held(first, HELD / weights.unit, 4 * sweeps)
-    done = advance(lanes, betas, rule="metropolis", after=look)
+    done = advance(lanes, rising(first, last, sweeps), rule="metropolis", after=look)
     look(lanes)
     worlds = [landscape.world(lanes.best_x)] if lanes.found else []
     if landscape.part.max(initial=0) > 0:
         worlds.append(landscape.world(_composed(landscape, lanes)))
     return Round(worlds, done)
+
+
+def _satisfy(
+    landscape: Landscape,
+    seed: int,
+    number: int,
+    start: Sequence[bool] | None,
+    over: Callable[[], bool],
+    found: Callable[[list[bool]], object] | None,
+    deadline: float,
+) -> Round:
+    """Do one round where nothing is soft: chains are held where they pass from valley to valley.
+
+    Clauses run in 512 bit-sliced chains, anything else in 64.
+    """
+    network = landscape.network
+    weights = weights_of(network, 1.0)
+    sweeps = min(_HELD_SWEEPS[0] << min(number, 30), _HELD_SWEEPS[1])
+    betas = held(0.1 * HELD / weights.unit, HELD / weights.unit, sweeps)
+    whole = landscape.part.max(initial=0) == 0  # else each part is taken from the chain that has it best
+    bits = sliced_of(network, weights) if whole else None
+    done = 0
+    worlds: list[list[bool]] = []
+    if bits is not None:
+        rows = random_rows(network.atoms, seed=seed, lane=CHAINS * number)
+        if start is not None:
+            rows[:, 0] = np.where(np.asarray(start, bool)[landscape.rows], ~np.uint64(0), np.uint64(0))
+        while done < sweeps and not (over() or time.time() > deadline):
+            some = betas[done : done + _BETWEEN]
+            ran = advance_sliced(bits, rows, some, seed=seed, sweep=done, lane=CHAINS * number, stop=True)
+            done += ran
+            chains = models_among(bits, rows)
+            if len(chains):
+                worlds.append(landscape.world(unpack(rows, chains[:1])[:, 0]))
+                break
+    else:
+        x = random_states(network.atoms, seed, LANES * number)
+        if start is not None:
+            x[:, : LANES // 2] = np.asarray(start, np.uint8)[landscape.rows, None]
+        lanes = begin(network, weights, x, seed=seed, lane=LANES * number, watch=True)
+        done = advance(
+            lanes, betas, rule="metropolis", after=lambda _: not (over() or time.time() > deadline)
+        )
+        if lanes.found:
+            worlds.append(landscape.world(lanes.best_x))
+        if landscape.part.max(initial=0) > 0:
+            worlds.append(landscape.world(_composed(landscape, lanes)))
+    if found is not None:
+        for world in worlds:
+            found(world)
+    return Round(worlds, done)
+
+
+def models_among(bits: Sliced, rows: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return the numbers of the bit-sliced chains that keep every clause."""
+    words = np.ascontiguousarray(kept(bits, rows), "<u8").view(np.uint8)
+    return np.flatnonzero(np.unpackbits(words, bitorder="little"))
 
 
 def _composed(landscape: Landscape, lanes: Lanes) -> NDArray[np.uint8]:

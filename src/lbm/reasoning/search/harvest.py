@@ -17,11 +17,13 @@ from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.components.answers import Bools
-from lbm.reasoning.engine.lanes import advance, random_states, start, weights_of
+from lbm.reasoning.engine.lanes import Weights, advance, random_states, start, weights_of
+from lbm.reasoning.engine.network import LANES, Floats
 from lbm.reasoning.engine.presolve import presolve
-from lbm.reasoning.engine.schedule import HELD, held, ladder
+from lbm.reasoning.engine.schedule import HELD, held
+from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, random_rows, sliced_of, unpack
 from lbm.reasoning.engine.streams import seed_from
-from lbm.reasoning.search.annealed import Landscape, of_clauses, of_split
+from lbm.reasoning.search.annealed import Landscape, models_among, of_clauses, of_split
 from lbm.reasoning.search.judge import Judge
 from lbm.reasoning.search.routes import hard_split
 
@@ -88,24 +90,47 @@ def _coolings(landscape: Landscape, rng: np.random.Generator) -> Iterator[tuple[
     seed = seed_from(rng)
     network = landscape.network
     weights = weights_of(network, 1.0)
-    first, _ = ladder(network, weights, seed=seed)
-    last, sweeps, lane = HELD / weights.unit, _SWEEPS[0], 0
+    last, sweeps, number = HELD / weights.unit, _SWEEPS[0], 0
+    bits = sliced_of(network, weights)
     while True:
-        lanes = start(network, weights, random_states(network.atoms, seed, lane), seed=seed, lane=lane)
-        advance(lanes, held(first, last, sweeps), rule="metropolis")
-        met = 0
-        done = sweeps
-        for _ in range(2 * sweeps):
-            kept = lanes.broken() == 0
-            worlds = np.tile(landscape.base, (int(kept.sum()), 1))
-            worlds[:, landscape.rows] = lanes.x[:, kept].T != 0
+        betas = held(0.1 * last, last, 3 * sweeps)
+        met = chains = 0
+        for states, all_of_them, done in (
+            _bits(bits, betas, seed, number) if bits else _bytes(landscape, weights, betas, seed, number)
+        ):
+            worlds = np.tile(landscape.base, (states.shape[1], 1))
+            worlds[:, landscape.rows] = states.T
             worlds[:, landscape.free] = rng.random((len(worlds), len(landscape.free))) < 0.5
             yield worlds, done
             met += len(worlds)
-            done = advance(lanes, [last], rule="metropolis", every=1)
-        if met < _FEW * lanes.x.shape[1] * 2 * sweeps:
+            chains += all_of_them
+        if met < _FEW * chains:
             sweeps = min(2 * sweeps, _SWEEPS[1])
-        lane += lanes.x.shape[1]
+        number += 1
+
+
+def _bits(bits: Sliced, betas: Floats, seed: int, number: int) -> Iterator[tuple[Bools, int, int]]:
+    """Yield the models among bit-sliced chains, shape (atoms, models), out of how many, and the sweeps."""
+    lane = CHAINS * number
+    rows = random_rows(bits.atoms, seed=seed, lane=lane)
+    done = advance_sliced(bits, rows, betas[: len(betas) // 3], seed=seed, lane=lane)
+    yield unpack(rows, models_among(bits, rows)), CHAINS, done
+    for k in range(done, len(betas)):
+        ran = advance_sliced(bits, rows, betas[k : k + 1], seed=seed, sweep=k, lane=lane)
+        yield unpack(rows, models_among(bits, rows)), CHAINS, ran
+
+
+def _bytes(
+    landscape: Landscape, weights: Weights, betas: Floats, seed: int, number: int
+) -> Iterator[tuple[Bools, int, int]]:
+    """Yield likewise from chains on any network."""
+    network, lane = landscape.network, LANES * number
+    lanes = start(network, weights, random_states(network.atoms, seed, lane), seed=seed, lane=lane)
+    done = advance(lanes, betas[: len(betas) // 3], rule="metropolis")
+    yield lanes.x[:, lanes.broken() == 0] != 0, LANES, done
+    for beta in betas[done:]:
+        ran = advance(lanes, [beta], rule="metropolis", every=1)
+        yield lanes.x[:, lanes.broken() == 0] != 0, LANES, ran
 
 
 def _are_models(theory: Theory, given: Formula | None, worlds: Bools) -> Bools:
