@@ -100,7 +100,7 @@ def check_base(installed: Installed, version: str) -> None:
 
 
 def check_suite(installed: Installed) -> None:
-    """Run tests of the sdist against the installed package: those of the commands, which pass through every room.
+    """Run tests of the sdist against the installed package: those of commands, which pass through every room.
 
     A wheel can lack a file or a dependency; whether answers are right was tested where it was built.
     """

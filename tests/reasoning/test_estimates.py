@@ -8,15 +8,15 @@ import pytest
 from scipy.stats import binom, chisquare
 
 import lbm
-from lbm.errors import NoAnswer
+from lbm.errors import NoAnswer, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
+from lbm.reasoning import exact
 from lbm.reasoning.components.apart import assign, assume, take_apart
 from lbm.reasoning.sampling import estimates, problems
 from lbm.reasoning.sampling.diagnostics import jeffreys, wilson
 from tests.oracles import Oracle
-from tests.strategies import QUICK
 
 REPETITIONS = 500
 
@@ -46,8 +46,6 @@ def covered(problem, query, expected, repetitions):
 
 MIXING = {
     "hard clauses": (Theory(["a | b", "a -> c", "c -> d", "b | d"]), "c & d", None),
-}
-SLOW = {
     "soft and evidence": (Theory(["a | b | c", (2, "a -> ~b"), ("0.7", "c"), (-1, "a ^ c")]), "a", "b | c"),
     "an equivalence": (Theory([(1, "a <-> b"), (1, "b <-> c"), ("0.5", "a")]), "c", None),
     "a stiff equivalence": (Theory([(2, "a <-> b"), (1, "b <-> c"), ("0.5", "a")]), "c", None),
@@ -56,10 +54,10 @@ SLOW = {
 }
 
 
-@pytest.mark.skipif(QUICK, reason="five hundred repetitions are not quick")
-@pytest.mark.parametrize("name", [*MIXING, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MIXING)
 def test_intervals_of_converged_chains_cover_the_truth_as_often_as_they_say(name):
-    theory, asked, given = (MIXING | SLOW)[name]
+    theory, asked, given = MIXING[name]
     query, evidence = parse(asked), None if given is None else parse(given)
     expected = Oracle(theory, evidence).chance(query)
     problem, left = problem_of(theory, query, evidence)
@@ -74,9 +72,7 @@ def two_wells(weight, atoms):
 
 
 FROZEN = {
-    "twins": (Theory([(40, f"x{i} <-> x{i + 1}") for i in range(6)]), "x0"),
     "a hole": (two_wells(40, 26), "x0 & x1"),
-    "unequal twins": (Theory([*((40, f"x{i} <-> x{i + 1}") for i in range(6)), (1, "x3")]), "x6"),
     "far apart": (Theory([(25, "a & b & c & d"), (24, "~a & ~b & ~c & ~d & (e | ~f)")]), "a"),
 }
 
@@ -88,6 +84,45 @@ def test_chains_that_never_leave_their_well_do_not_call_themselves_converged(nam
         answer = lbm.ask(theory, asked, method="collapsed", seed=seed, sweeps=1024)
         assert not answer.converged
         assert "NOT CONVERGED" in str(answer)
+
+
+TOGETHER = {
+    "twins": (Theory([(40, f"x{i} <-> x{i + 1}") for i in range(6)]), "x0"),
+    "unequal twins": (Theory([*((40, f"x{i} <-> x{i + 1}") for i in range(6)), (1, "x3")]), "x6"),
+    "one of three": (Theory(["exactly(1, a, b, c)", "a -> d", (1, "b ^ d")]), "c"),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_atoms_that_belong_together_flip_together(name):
+    theory, asked = TOGETHER[name]
+    answer = lbm.ask(theory, asked, method="collapsed", seed=0)
+    assert answer.converged
+    assert abs(answer.probability - Oracle(theory).chance(parse(asked))) < 0.03
+
+
+def test_wells_that_chains_do_not_leave_are_left_by_way_of_the_heat():
+    theory, query = FROZEN["far apart"][0], parse("a")
+    expected = Oracle(theory).chance(query)
+    answer = lbm.ask(theory, query, method="tempered", seed=0)
+    assert answer.converged
+    low, high = answer.interval
+    assert abs(answer.probability - expected) < 2.2 * (high - low) / 2  # four standard errors and a bit
+    with pytest.raises(WrongDistribution, match="logical"):
+        lbm.ask(theory, query, method="tempered", distribution="machine")
+
+
+def test_chains_that_do_not_agree_are_tempered_without_being_asked(monkeypatch):
+    monkeypatch.setattr(exact, "probability", too_much)
+    theory = FROZEN["far apart"][0]
+    answer = lbm.ask(theory, "a", seed=0)
+    assert answer.converged
+    assert "plain chains did not agree" in answer.note
+    assert abs(answer.probability - Oracle(theory).chance(parse("a"))) < 0.1
+
+
+def too_much(*_, **__):
+    raise TooManyWorlds("too much", limit="MAX_WORLDS", value=1)
 
 
 def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():
@@ -106,7 +141,7 @@ def test_wells_that_chains_do_leave_are_weighed_rightly_or_not_at_all():
     theory, query = two_wells(3, 5), parse("x0")
     expected = Oracle(theory).chance(query)
     problem, left = problem_of(theory, query)
-    converged, inside, _ = covered(problem, left, expected, 40)
+    converged, inside, _ = covered(problem, left, expected, 20)
     # As few as one in a thousand runs of 95 % intervals would have fewer inside than this.
     assert inside >= binom.ppf(0.001, converged, 0.95)
 
@@ -232,10 +267,10 @@ def test_too_few_valid_states_are_no_answer():
 
 
 def test_a_query_is_sampled_on_what_it_depends_on():
-    theory = lbm.Theory.parse("a | b\nc ^ d\n40: e <-> f\n40: f <-> g")
+    theory = lbm.Theory.parse("a | b\nc ^ d\n40: e & f & g & h\n40: ~e & ~f & ~g & ~h")
     problem, _ = problem_of(theory, parse("a"))
     assert problem.atoms == ("a", "b")
-    # The equivalence freezes its own atoms, not these.
+    # Two wells freeze their own atoms, not these.
     assert lbm.ask(theory, "a", method="collapsed", seed=0).converged
     assert not lbm.ask(theory, "e", method="collapsed", seed=0, sweeps=1024).converged
 

@@ -176,7 +176,7 @@ def test_unknown_atoms_are_named_and_the_nearest_suggested():
         ({"temperature": math.inf}, "temperature"),
         ({"confidence": -1}, "confidence is a positive, finite number, got -1"),
         ({"distribution": "uniform"}, "a distribution among logical, machine, got 'uniform'"),
-        ({"method": "magic"}, "a method among auto, exact, collapsed, gibbs, got 'magic'"),
+        ({"method": "magic"}, "a method among auto, exact, collapsed, tempered, gibbs"),
         ({"seconds": 0}, "seconds must be a positive number, got 0"),
         ({"seconds": -1}, "seconds must be a positive number, got -1"),
         ({"sweeps": 0}, "sweeps is a number from 1 up, got 0"),

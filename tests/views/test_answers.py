@@ -716,12 +716,12 @@ BEGUN = """
 import runpy
 from lbm.reasoning.sampling import problems
 
-def first(*arguments):
-    problems.sweep = sweep
+def first(*arguments, **options):
+    problems.advance = advance
     print("begun", flush=True)
-    return sweep(*arguments)
+    return advance(*arguments, **options)
 
-sweep, problems.sweep = problems.sweep, first
+advance, problems.advance = problems.advance, first
 runpy.run_module("lbm", run_name="__main__")
 """  # the command line, but it says when chains begin
 

@@ -111,7 +111,7 @@ class Logical:
         return exact.draw(self.theory, n, rng, given=given, **self._options)
 
     def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
-        """Return what chains run on: the score, and penalties for hard formulae."""
+        """Return what chains run on: the score, and penalties for hard formulae; tempered if asked for."""
         from lbm.reasoning.sampling import problems
 
         if method == "gibbs":
@@ -119,7 +119,9 @@ class Logical:
                 "block Gibbs samples a machine's own distribution, not the logical one: "
                 "ask for distribution='machine' (--distribution machine), or for method='collapsed'"
             )
-        return problems.logical(self._split(given), query, self.temperature, rng)
+        return problems.logical(
+            self._split(given), query, self.temperature, rng, tempering=method == "tempered"
+        )
 
     def settled(self, given: Given) -> dict[str, bool]:
         """Return the atoms that hard formulae and evidence fix by propagation."""
@@ -182,6 +184,10 @@ class OfMachine:
         """Return what chains run on: free energies, or all units if block Gibbs is asked for."""
         from lbm.reasoning.sampling import problems
 
+        if method == "tempered":
+            raise WrongDistribution(
+                "ladders are for the logical distribution: ask a machine with method='collapsed' or 'gibbs'"
+            )
         if method == "gibbs":
             return problems.block_gibbs(self.machine, query, given, **self._options)
         return problems.machine_distribution(self.machine, query, given, **self._options, rng=rng)

@@ -14,7 +14,7 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
-from lbm.reasoning.clock import deadline_in, halfway, until
+from lbm.reasoning.clock import deadline_in, halfway, spent, until
 from lbm.reasoning.components.answers import Bools, Models, check_room
 from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 
     from lbm.machine.rbm import Machine
     from lbm.reasoning.optimum import Best
+    from lbm.reasoning.sampling.diagnostics import Estimate
 
 Evidence = Formula | str | Mapping[str, Any] | None
 """Any formula, its text, or truth values by name."""
 
-METHODS: Final = ("auto", "exact", "collapsed", "gibbs")
-"""How a probability is found or a world drawn; auto: exactly, and where that is too much by chains."""
+METHODS: Final = ("auto", "exact", "collapsed", "tempered", "gibbs")
+"""How a probability is found or a world drawn; auto: exactly, and where that is too much by chains.
+
+Chains are collapsed first; where they do not agree, tempered.
+"""
 
 FAST: Final = "fast"
 """One more way to draw models: by annealing, neither uniform nor weighted."""
@@ -43,6 +47,8 @@ MODES: Final = ("entailed", "preferred")
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
 
+
+_UNTEMPERED: Final = 2048  # sweeps after which chains that do not agree are tempered
 
 _T = TypeVar("_T")
 
@@ -68,10 +74,24 @@ class _Effort:
                     return by_chains(str(error))
             return by_chains("")
 
-    @property
-    def limits(self) -> dict[str, Any]:
-        """The limits of a run of chains."""
-        return {"sweeps": self.sweeps, "deadline": self.deadline}
+    def chains(
+        self, about: Distribution, run: Callable[[str, dict[str, Any]], tuple[_T, bool]], note: str
+    ) -> tuple[_T, str, str]:
+        """Return what chains say, how they ran, and the note.
+
+        ``run`` gets the method and its limits, and returns what it found and whether that can be relied upon.
+        """
+        hows = [self.method] if self.method in ("collapsed", "tempered", "gibbs") else ["collapsed"]
+        if self.method not in hows and self.sweeps is None and about.name == "logical":
+            hows.append("tempered")
+        limits: dict[str, Any] = {"sweeps": self.sweeps, "deadline": self.deadline}
+        for how in hows:
+            few = {} if how == hows[-1] else {"most": _UNTEMPERED}
+            found, good = run(how, {**limits, **few})
+            if good or spent(self.deadline):
+                break
+            note += ("; " if note else "") + "plain chains did not agree" if few else ""
+        return found, how, note
 
 
 class Reasoner:
@@ -266,9 +286,14 @@ class Reasoner:
         def by_chains(note: str) -> Answer:
             from lbm.reasoning.sampling import estimates
 
-            problem = about.problem(asked, evidence, effort.method, effort.rng)
             known = about.settled(evidence)
-            found, done = estimates.ask(problem, assign(asked, known), effort.rng, **effort.limits)
+
+            def run(how: str, limits: dict[str, Any]) -> tuple[tuple[Estimate, int], bool]:
+                problem = about.problem(asked, evidence, how, effort.rng)
+                told = estimates.ask(problem, assign(asked, known), effort.rng, **limits)
+                return told, told[0].converged
+
+            (found, done), _, note = effort.chains(about, run, note)
             return say(
                 found.probability, found.low, found.high, "sampled", estimate=found, sweeps=done, note=note
             )
@@ -299,8 +324,12 @@ class Reasoner:
         def by_chains(note: str) -> Marginals:
             from lbm.reasoning.sampling import estimates
 
-            problem = about.problem(None, evidence, effort.method, effort.rng)
-            each, done = estimates.marginals(problem, effort.rng, **effort.limits)
+            def run(how: str, limits: dict[str, Any]) -> tuple[tuple[dict[str, Estimate], int], bool]:
+                problem = about.problem(None, evidence, how, effort.rng)
+                told = estimates.marginals(problem, effort.rng, **limits)
+                return told, all(one.converged for one in told[0].values())
+
+            (each, done), _, note = effort.chains(about, run, note)
             chances = {name: float(value) for name, value in about.settled(evidence).items()}
             chances.update((name, found.probability) for name, found in each.items())
             ordered = {name: chances[name] for name in self.theory.atoms}
@@ -364,10 +393,13 @@ class Reasoner:
 
             from lbm.reasoning.sampling import estimates
 
-            how = "gibbs" if effort.method == "gibbs" else "collapsed"
-            problem = about.problem(None, evidence, how, effort.rng)
-            states, found, done = estimates.draw(problem, n, effort.rng, **effort.limits)
-            columns = dict(zip(problem.atoms, states.T, strict=True))
+            def run(how: str, limits: dict[str, Any]) -> tuple[tuple[Any, ...], bool]:
+                problem = about.problem(None, evidence, how, effort.rng)
+                told = estimates.draw(problem, n, effort.rng, **limits)
+                return (problem.atoms, *told), told[1].converged
+
+            (atoms, states, found, done), how, note = effort.chains(about, run, note)
+            columns = dict(zip(atoms, states.T, strict=True))
             known = about.settled(evidence)
             array = np.zeros((n, len(names)), bool)
             for i, name in enumerate(names):

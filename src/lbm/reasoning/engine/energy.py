@@ -460,6 +460,8 @@ def advance_energy(
     values = np.atleast_1d(np.asarray(betas, np.float64))
     values = np.ascontiguousarray(np.broadcast_to(values.T, (LANES, len(values))).T)
     atoms = np.arange(network.atoms, dtype=np.int32) if order is None else np.asarray(order, np.int32)
+    if ((atoms < 0) | (atoms >= network.atoms)).any():
+        raise ValueError(f"expected an order of declared atoms, from 0 to {network.atoms - 1}, got {order!r}")
     scratch = network.scratch()
     key = key_of(lanes.seed)
     work = np.cumsum(network.work[atoms])

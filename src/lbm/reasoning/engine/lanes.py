@@ -6,14 +6,16 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lbm.errors import LimitExceeded, WeightError
 from lbm.reasoning.engine import kernels
 from lbm.reasoning.engine.network import LANES, Bytes, Counts, Floats, Network
-from lbm.reasoning.engine.streams import BITS, key_of
+from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of
 
 RULES: Final = {"heat bath": kernels.HEAT_BATH, "metropolis": kernels.METROPOLIS}
 
@@ -51,7 +53,10 @@ class Weights:
 
 def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> Weights:
     """Return the weights of the gates where a broken hard formula costs ``penalty`` and scores count 1/τ."""
-    values = network.soft / temperature + penalty * network.hard
+    if not 0 < temperature < math.inf:
+        raise ValueError(f"expected a positive, finite temperature, got {temperature}")
+    with np.errstate(over="ignore"):
+        values = network.soft / temperature + penalty * network.hard
     constant = network.earned / temperature - penalty * network.broken
     unit = _unit(values)
     numbers = np.rint(values / unit) if unit else values
@@ -59,7 +64,13 @@ def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> We
     if unit and reach < 1 << 30:
         kind = np.int16 if reach < 1 << 15 else np.int32
         return Weights(numbers.astype(kind), unit, constant / unit, reach)
-    return Weights(values, 1.0, constant, _reach(network, np.abs(values)))
+    reach = _reach(network, np.abs(values))
+    if not math.isfinite(reach):
+        raise WeightError(
+            f"weights around one atom must have a finite sum at temperature {temperature}: raise it, "
+            "or scale them down"
+        )
+    return Weights(values, 1.0, constant, reach)
 
 
 def _unit(values: Floats) -> float:
@@ -93,7 +104,7 @@ class Lanes:
     x, counts
         Shape (atoms, 64), 0 or 1, and (gates, 64).
     total
-        Shape (64,): log weights, in units of the weights, without their constant where these are integers.
+        Shape (64,): log weights, in units of the weights and without their constant.
     sweep
         How many sweeps have been done: the position in the random streams.
     best, best_x
@@ -120,7 +131,7 @@ class Lanes:
     @property
     def found(self) -> bool:
         """Whether a state that keeps all hard formulae was met after a sweep."""
-        return bool(self.best[0] > _NEVER[self.weights.whole])
+        return bool(_NEVER[self.weights.whole] < self.best[0] < -_NEVER[self.weights.whole])
 
     @property
     def log_weight(self) -> Floats:
@@ -156,11 +167,7 @@ def start(
     counts = network.counts(states)
     lanes = Lanes(network, weights, states, counts, np.zeros(LANES), seed, lane, sweep)
     _weigh(lanes)
-    if watch:
-        numbers = weights.numbers.astype(np.float64)
-        lanes.goal = float(numbers[numbers > 0].sum())
-        lanes.best_x = np.zeros(network.atoms, np.uint8)
-    lanes.best = np.array([_NEVER[weights.whole] if watch else -_NEVER[weights.whole]], lanes.total.dtype)
+    _watch(lanes, watch)
     return lanes
 
 
@@ -168,7 +175,18 @@ def reweighted(lanes: Lanes, weights: Weights) -> Lanes:
     """Return the same chains under other weights, the best state forgotten; states are shared."""
     other = replace(lanes, weights=weights)
     _weigh(other)
+    _watch(other, len(lanes.best_x) > 0)
     return other
+
+
+def _watch(lanes: Lanes, watch: bool) -> None:
+    """Let the best state be kept from now on, or not."""
+    network, never = lanes.network, _NEVER[lanes.weights.whole]
+    possible = network.broken <= network.hard[network.hard > 0].sum()  # no hard formula is false everywhere
+    numbers = lanes.weights.numbers.astype(np.float64)
+    lanes.best_x = np.zeros(network.atoms if watch else 0, np.uint8)
+    lanes.goal = float(numbers[numbers > 0].sum()) if watch and possible else 1 - 2 * never
+    lanes.best = np.array([never if watch and possible else -never], lanes.total.dtype)
 
 
 def _weigh(lanes: Lanes) -> None:
@@ -201,26 +219,43 @@ def advance(
         Sweeps of a compiled call: by default as many as take about CALL seconds.
     """
     values = np.atleast_1d(np.asarray(betas, np.float64))
+    if not np.isfinite(values * lanes.weights.unit).all():
+        raise ValueError(f"expected finite β, got {values[~np.isfinite(values * lanes.weights.unit)][0]}")
+    if rule not in RULES:
+        raise ValueError(f"expected a rule among {', '.join(RULES)}, got {rule!r}")
+    if lanes.sweep + len(values) > MAX_SWEEPS:
+        raise LimitExceeded(
+            f"chains take at most {MAX_SWEEPS} sweeps (limit MAX_SWEEPS): then random numbers would repeat",
+            limit="MAX_SWEEPS",
+            value=MAX_SWEEPS,
+        )
     table = values.ndim == 1
-    values = np.ascontiguousarray(np.broadcast_to(values.T, (LANES, len(values))).T)
     atoms = np.arange(lanes.network.atoms, dtype=np.int32) if order is None else np.asarray(order, np.int32)
     scratch = (lanes.network.longest, LANES)
     moved, turned = np.zeros(scratch, lanes.counts.dtype), np.zeros(scratch, lanes.counts.dtype)
     key = key_of(lanes.seed)
     code = RULES[rule]
-    watched = len(lanes.best_x) > 0
-    goal = lanes.total.dtype.type(lanes.goal if watched else 1 - 2 * _NEVER[lanes.weights.whole])
+    nothing = np.array([-_NEVER[lanes.weights.whole]], lanes.total.dtype)  # no total is greater
+    goal = lanes.total.dtype.type(lanes.goal)
     speed = 0.0
     done = 0
     while done < len(values):
         size = every if every is not None else _share(len(atoms), speed, done)
         some = values[done : done + max(1, size)]
-        tables, clips = _tables(lanes.weights, some[:, 0], code, table)
+        if not table or not lanes.weights.whole:
+            tables, clips = np.zeros((len(some), 1), np.uint32), np.full(len(some), -1, np.int32)
+        elif len(some) == 1:
+            tables, clips = _table(lanes.weights.unit, lanes.weights.reach, float(some[0]), code)
+        else:
+            tables, clips = _tables(lanes.weights.unit, lanes.weights.reach, some, code)
+        # An array of its own: kernels are compiled for arrays that may be written to, and once is enough.
+        each = np.array(np.broadcast_to(some.T, (LANES, len(some))).T * lanes.weights.unit, order="C")
         began = time.perf_counter()
         pieces = (
             [atoms] if every is not None or size >= 1 else np.array_split(atoms, _pieces(len(atoms), speed))
         )
-        for piece in pieces:
+        for number, piece in enumerate(pieces, start=1):
+            whole = number == len(pieces)  # a state in the middle of a sweep depends on where it was cut
             ran = kernels.sweeps(
                 lanes.network.wires,
                 lanes.weights.numbers,
@@ -228,7 +263,7 @@ def advance(
                 lanes.counts,
                 lanes.total,
                 piece,
-                some * lanes.weights.unit,
+                each,
                 tables,
                 clips,
                 _POWERS,
@@ -239,15 +274,15 @@ def advance(
                 lanes.lane,
                 code,
                 lanes.network.firm,
-                lanes.best,
+                lanes.best if whole else nothing,
                 lanes.best_x,
-                goal,
+                goal if whole else lanes.total.dtype.type(1 - 2 * _NEVER[lanes.weights.whole]),
             )
         took = time.perf_counter() - began
         speed = ran * max(1, len(atoms)) / max(took, 1e-9)
         lanes.sweep += ran
         done += ran
-        if watched and lanes.best[0] >= lanes.goal:
+        if lanes.best[0] >= lanes.goal:
             break
         if after is not None and after(lanes) is False:
             break
@@ -268,16 +303,19 @@ def _pieces(atoms: int, speed: float) -> int:
     return max(1, math.ceil(atoms / max(1.0, updates)))
 
 
+@lru_cache(maxsize=64)  # chains at one temperature ask for the same table after every sweep
+def _table(unit: float, reach: float, beta: float, rule: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+    return _tables(unit, reach, np.array([beta]), rule)
+
+
 def _tables(
-    weights: Weights, betas: Floats, rule: int, table: bool
+    unit: float, reach: float, betas: Floats, rule: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
     """Return thresholds for words by odds in units, a row per sweep, and how far a row goes; -1: no row."""
     clips = np.full(len(betas), -1, np.int32)
-    if not weights.whole or not table:
-        return np.zeros((len(betas), 1), np.uint32), clips
-    steps = betas * weights.unit
+    steps = betas * unit
     with np.errstate(divide="ignore", over="ignore"):
-        wanted = np.minimum(weights.reach, np.ceil(_CERTAIN / np.maximum(steps, 1e-300)))
+        wanted = np.minimum(reach, np.ceil(_CERTAIN / np.maximum(steps, 1e-300)))
     fits = wanted <= _TABLE
     clips[fits] = wanted[fits].astype(np.int32)
     widest = int(clips.max(initial=0))
@@ -313,7 +351,7 @@ def jump(
         lanes.total,
         members,
         starts,
-        np.ascontiguousarray(np.broadcast_to(np.asarray(beta, np.float64) * lanes.weights.unit, (LANES,))),
+        np.array(np.broadcast_to(np.asarray(beta, np.float64) * lanes.weights.unit, (LANES,))),
         _POWERS,
         np.zeros(scratch, lanes.counts.dtype),
         np.zeros(scratch, lanes.counts.dtype),

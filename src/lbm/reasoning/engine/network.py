@@ -117,6 +117,8 @@ class Network:
 
     def counts(self, x: Bytes) -> Counts:
         """Return the count of every gate, shape (gates, 64), for states of shape (atoms, 64)."""
+        if x.shape != (self.atoms, LANES):
+            raise ValueError(f"expected states of shape ({self.atoms}, {LANES}), got shape {x.shape}")
         found = np.empty((self.gates, LANES), self.wires.low.dtype)
         kernels.tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
         return found

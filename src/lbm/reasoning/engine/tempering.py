@@ -336,7 +336,7 @@ def _gaps(block: _Block, sweeps: int) -> Floats:
 
 
 def _spaced(betas: Floats, gaps: Floats, rungs: int, widest: float) -> Floats:
-    """Return so many rungs up to the last, with equal shares of the barrier in each gap, at most ``widest``."""
+    """Return so many rungs up to the last, with equal shares of the barrier between, at most ``widest``."""
     heights = np.concatenate([[0.0], np.cumsum(gaps + 1e-9)])  # they rise even where nothing was rejected
     first = max(0.0, heights[-1] - widest * (rungs - 1))
     found = np.exp(np.interp(np.linspace(first, heights[-1], rungs), heights, np.log(betas)))

@@ -39,19 +39,20 @@ def ask(
     rng: np.random.Generator,
     *,
     sweeps: int | None = None,
+    most: int = MOST,
     deadline: float = np.inf,
 ) -> tuple[Estimate, int]:
     """Return how likely the query is among valid states, and after how many sweeps that was said.
 
     The last half of the sweeps counts. ``sweeps`` asks for so many; otherwise there are FIRST, and twice as
-    many as long as chains disagree, up to MOST or as many as MAX_UPDATES allows, or until the deadline.
+    many as long as chains disagree, up to ``most`` or as many as MAX_UPDATES allows, or until the deadline.
     """
     true: list[Bools] = []
     valid: list[Bools] = []
     also: list[Floats] = []
     watched = [i for i, _ in enumerate(problem.atoms)] if len(problem.atoms) <= _WATCHED else []
     done, said = 0, None
-    for seen in _states(problem, rng, _limit(problem, sweeps)):
+    for seen in _states(problem, rng, _limit(problem, sweeps, most)):
         true.append(truth(query, problem.atoms, seen.x))
         valid.append(seen.valid)
         also.append(np.concatenate([seen.score[None], seen.x[watched]]))
@@ -67,7 +68,12 @@ def ask(
 
 
 def marginals(
-    problem: Problem, rng: np.random.Generator, *, sweeps: int | None = None, deadline: float = np.inf
+    problem: Problem,
+    rng: np.random.Generator,
+    *,
+    sweeps: int | None = None,
+    most: int = MOST,
+    deadline: float = np.inf,
 ) -> tuple[dict[str, Estimate], int]:
     """Return how likely every atom is among valid states, and after how many sweeps that was said.
 
@@ -76,7 +82,7 @@ def marginals(
     kept: list[Seen] = []
     found: dict[str, Estimate] = {}
     done = 0
-    for seen in _states(problem, rng, _limit(problem, sweeps)):
+    for seen in _states(problem, rng, _limit(problem, sweeps, most)):
         done += 1
         late = time.monotonic() > deadline
         kept.append(seen)
@@ -103,11 +109,11 @@ def _thin(kept: Sequence[Seen]) -> Sequence[Seen]:
     return kept[:: max(1, len(kept) // _JUDGED)]
 
 
-def _limit(problem: Problem, sweeps: int | None) -> int:
+def _limit(problem: Problem, sweeps: int | None, most: int) -> int:
     """Return how many sweeps there may be."""
     if sweeps is not None:
         return sweeps
-    return max(2 * FIRST, min(MOST, MAX_UPDATES // (LANES * max(1, len(problem.atoms)))))
+    return max(2 * FIRST, min(most, MAX_UPDATES // (LANES * max(1, len(problem.atoms)))))
 
 
 def _states(problem: Problem, rng: np.random.Generator, limit: int) -> Iterator[Seen]:
@@ -126,13 +132,14 @@ def draw(
     rng: np.random.Generator,
     *,
     sweeps: int | None = None,
+    most: int = MOST,
     deadline: float = np.inf,
 ) -> tuple[Bools, Estimate, int]:
     """Return ``n`` states of chains, shape (n, atoms), how good they are, and the number of sweeps.
 
     Valid states of the last half of the sweeps are taken, as far apart as their number allows.
     """
-    limit = _limit(problem, sweeps)
+    limit = _limit(problem, sweeps, most)
     kept: list[Seen] = []
     done = 0
     every = 1  # states are kept after every so many sweeps, fewer as there are more

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -18,12 +19,15 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, conjunction, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
-from lbm.reasoning.clock import at_most
+from lbm.reasoning.clock import at_most, tick
 from lbm.reasoning.components.apart import Split, assign, exponent
-from lbm.reasoning.engine.lanes import Weights, advance, start, weights_of
+from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
+from lbm.reasoning.engine.groups import groups_of, parts_of
+from lbm.reasoning.engine.lanes import Weights, advance, jump, start, weights_of
 from lbm.reasoning.engine.network import Network, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
+from lbm.reasoning.engine.tempering import tempered
 from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
 from lbm.reasoning.sampling.targets import (
     Floats,
@@ -75,10 +79,18 @@ class Problem:
 # --- what chains run on ----------------------------------------------------------------------------
 
 
-def logical(split: Split, query: Formula | None, temperature: float, rng: np.random.Generator) -> Problem:
+def logical(
+    split: Split,
+    query: Formula | None,
+    temperature: float,
+    rng: np.random.Generator,
+    *,
+    tempering: bool = False,
+) -> Problem:
     """Return the logical distribution of a theory with evidence; with a query, of what it depends on.
 
-    Components that share no atom with the query say nothing about it, and are left out.
+    Components that share no atom with the query say nothing about it, and are left out. With ``tempering``,
+    chains are the cold ends of ladders: there are fewer of them, but none is caught in a well for ever.
     """
     names = set(split.atoms) if query is None else set(atoms_of(assign(query, split.fixed)))
     components = [c for c in split.components if query is None or not names.isdisjoint(c.atoms)]
@@ -96,15 +108,25 @@ def logical(split: Split, query: Formula | None, temperature: float, rng: np.ran
     if not starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
     penalty = tuned_penalty(network, spread(starts, rng), seed=seed_from(rng)) if hard else 0.0
-    return Problem(partial(_walk, network, weights_of(network, penalty)), atoms, starts)
+    walk = partial(_ladders if tempering else _walk, network, weights_of(network, penalty))
+    return Problem(walk, atoms, starts)
 
 
 def _walk(network: Network, weights: Weights, x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
-    """Yield what compiled chains on a network see."""
+    """Yield what compiled chains on a network see; atoms that belong together may flip together."""
     lanes = start(network, weights, x, seed=seed_from(rng))
-    while True:
+    groups = groups_of(network)
+    for starts in cycle(parts_of(groups) or [groups[1]]):
         advance(lanes, [1.0], every=1)
+        if len(starts) > 1:
+            jump(lanes, groups[0], starts)
         yield Seen(lanes.x.astype(bool), lanes.broken() == 0, lanes.score())
+
+
+def _ladders(network: Network, weights: Weights, x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+    """Yield what the cold ends of ladders see."""
+    for cold in tempered(network, weights, x, seed=seed_from(rng), on_sweep=lambda _: tick()):
+        yield Seen(cold.x.astype(bool), cold.broken == 0, cold.score)
 
 
 def _parts(hard: Sequence[Formula]) -> list[Formula]:
@@ -128,14 +150,31 @@ def machine_distribution(
     rng: np.random.Generator,
 ) -> Problem:
     """Return the machine distribution, definitional atoms computed; evidence is a penalty and a filter."""
-    energies = FreeEnergyTarget(machine, confidence, temperature)
     starts = _machine_starts(machine, query, given)
-    if given is None:
-        return _collapsed(energies, starts)
+    held, rest = clamps(given)
+    if given is None or rest is TRUE:
+        place = {name: i for i, name in enumerate(machine.declared)}
+        clamped = {place[name]: value for name, value in held.items()}
+        network = energies_of(machine, confidence, temperature)
+        return Problem(partial(_energies, network, clamped), machine.declared, starts)
+    energies = FreeEnergyTarget(machine, confidence, temperature)
     evidence = score_target(machine.declared, [given], [], 1.0)
     target = _Sum(energies, evidence)
     penalty = choose_penalty(cast(ScoreTarget, target), spread(starts, rng), rng)
     return _collapsed(target.with_penalty(penalty), starts)
+
+
+def _energies(
+    network: EnergyNetwork, clamped: dict[int, bool], x: Bools, rng: np.random.Generator
+) -> Iterator[Seen]:
+    """Yield what compiled chains on free energies see."""
+    x = x.copy()
+    x[list(clamped)] = np.array(list(clamped.values()), bool)[:, None]
+    lanes = start_energy(network, x, seed=seed_from(rng))
+    order = np.array([i for i in range(len(x)) if i not in clamped], np.int32)
+    while True:
+        advance_energy(lanes, [1.0], order=order, every=1)
+        yield Seen(lanes.x.astype(bool), np.ones(x.shape[1], bool), lanes.log_weight)
 
 
 def block_gibbs(

@@ -39,6 +39,7 @@ class How(StrEnum):
     auto = "auto"
     exact = "exact"
     collapsed = "collapsed"
+    tempered = "tempered"
     gibbs = "gibbs"
 
 
@@ -48,6 +49,7 @@ class HowDrawn(StrEnum):
     auto = "auto"
     exact = "exact"
     collapsed = "collapsed"
+    tempered = "tempered"
     gibbs = "gibbs"
     fast = "fast"
 
