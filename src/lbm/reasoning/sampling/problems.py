@@ -46,6 +46,7 @@ LANES: Final = 64
 
 _STARTS: Final = 8  # different worlds that chains start from, beside random ones
 _REPEATED: Final = 4  # chains from each of them: fewer would be lost among the others
+_DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
 
 
@@ -174,7 +175,8 @@ def _energies(
     order = np.array([i for i in range(len(x)) if i not in clamped], np.int32)
     while True:
         advance_energy(lanes, [1.0], order=order, every=1)
-        yield Seen(lanes.x.astype(bool), np.ones(x.shape[1], bool), lanes.log_weight)
+        # Kept up from flip to flip, equal log weights differ in their last digits, and ranks would see that.
+        yield Seen(lanes.x.astype(bool), np.ones(x.shape[1], bool), np.round(lanes.log_weight, _DIGITS))
 
 
 def block_gibbs(
