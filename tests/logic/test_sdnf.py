@@ -1,6 +1,5 @@
 """Strict DNF: disjoint cubes with the formula's models, and no more of them than a diagram has paths."""
 
-import os
 import random
 import sys
 from collections.abc import Iterator
@@ -23,9 +22,11 @@ from tests.strategies import QUICK, formulae, random_formula, within_reach
 # When dd is freed it complains about nodes still counted, and after a sifting that failed some are.
 del dd.bdd.BDD.__del__
 
-SEEDS, EACH = range(8), 250 if QUICK else 2500  # 20,000 formulae, unless in a hurry
-if os.environ.get("HYPOTHESIS_PROFILE") == "quick":
-    SEEDS, EACH = range(2), 500
+# 20,000 formulae, most of them by `pytest -m slow`.
+SEEDS, EACH = (
+    [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))],
+    250 if QUICK else 2500,
+)
 
 
 def models(sdnf: StrictDNF, names: tuple[str, ...]) -> int:

@@ -192,6 +192,7 @@ class _Search:
             left = presolve(clauses, pure=self.top == 1 and not self.every)
             if left is None:
                 raise self._nothing()
+            self.bound = left.lost
             return of_clauses(left)
         with suppress(TooManyWorlds, LimitExceeded):  # formulae are gone through one by one
             split = _split(self.judge, soft=True)
