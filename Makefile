@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
 .NOTPARALLEL:
-.PHONY: help setup demo test check format lint types contracts examples notebooks docs wheel bench lock clean
+.PHONY: help setup demo test coverage check format lint types contracts examples notebooks docs wheel bench lock clean
 
 help:                     ## these lines
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -39,8 +39,12 @@ demo: setup               ## the tour: from formulae to machines, their energies
 	$(call heading,demo)
 	$(BIN)/python examples/demo.py
 
-test: setup               ## all tests and the examples in docstrings, README and docs, with coverage
+test: setup               ## all tests and the examples in docstrings, README and docs
 	$(call heading,tests)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+coverage: setup           ## the same, twice as slow, and how much of the source they reach
+	$(call heading,coverage)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov
 
 check: setup format lint types contracts test examples notebooks docs wheel ## all that must hold before a change is merged

@@ -55,15 +55,18 @@ def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> We
     """Return the weights of the gates where a broken hard formula costs ``penalty`` and scores count 1/τ."""
     if not 0 < temperature < math.inf:
         raise ValueError(f"expected a positive, finite temperature, got {temperature}")
-    with np.errstate(over="ignore"):
-        values = network.soft / temperature + penalty * network.hard
-    constant = network.earned / temperature - penalty * network.broken
+    # Units are looked for in the weights as they were given: divided by τ, they no longer cancel exactly.
+    values = network.soft + penalty * temperature * network.hard
+    constant = network.earned - penalty * temperature * network.broken
     unit = _unit(values)
     numbers = np.rint(values / unit) if unit else values
     reach = _reach(network, np.abs(numbers))
     if unit and reach < 1 << 30:
         kind = np.int16 if reach < 1 << 15 else np.int32
-        return Weights(numbers.astype(kind), unit, constant / unit, reach)
+        return Weights(numbers.astype(kind), unit / temperature, constant / unit, reach)
+    with np.errstate(over="ignore"):
+        values = network.soft / temperature + penalty * network.hard
+    constant = network.earned / temperature - penalty * network.broken
     reach = _reach(network, np.abs(values))
     if not math.isfinite(reach):
         raise WeightError(
