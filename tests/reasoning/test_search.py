@@ -2,7 +2,8 @@
 
 import os
 import signal
-import threading
+import subprocess
+import sys
 import time
 from decimal import Decimal
 from itertools import product
@@ -247,13 +248,33 @@ def test_a_budget_shorter_than_one_sweep():
     assert found.bound <= found.lost
 
 
+SEARCH = """
+import lbm, numpy as np
+from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.theory import PackedStatements
+rng = np.random.default_rng(0)
+names = tuple(f"x{i}" for i in range(20_000))
+rows = rng.integers(1, 20_001, (80_000, 3)) * rng.choice([-1, 1], (80_000, 3))
+clauses = Clauses(names, rows.ravel().astype(np.int32), np.arange(0, rows.size + 1, 3, dtype=np.int64))
+theory = lbm.Theory.from_parts(names, PackedStatements(clauses, np.ones(80_000, np.int64)))
+try:
+    lbm.best(theory, seconds=600, seed=0, on_better=lambda found: print("begun", flush=True))
+except KeyboardInterrupt:
+    print("heard", flush=True)
+"""
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_an_interrupt_is_heard_while_kernels_run():
-    theory = hard(20_000, 80_000)
-    lbm.best(hard(50, 200), seconds=0.2)  # kernels are compiled now
-    threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        lbm.best(theory, seconds=60, seed=0)
+    """In a process of its own: Hypothesis listens to the garbage collector, where an interrupt is lost."""
+    with subprocess.Popen([sys.executable, "-c", SEARCH], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "begun\n"
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.read().endswith("heard\n")
+        finally:
+            process.kill()
 
 
 def test_evidence_reaches_annealing():
