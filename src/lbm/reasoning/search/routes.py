@@ -32,6 +32,8 @@ MAX_EXACT: Final = 5_000
 
 _QUICK: Final = 16  # atoms of a component whose worlds may be enumerated; past it tables must be narrow
 _QUICK_LONG: Final = 12  # likewise, where weights do not fit 64 bits
+_GLANCE: Final = 300  # atoms up to which tabu search comes first
+_WALKS: Final = (5, 5, 10, 10, 20, 20)  # its walks: flips without a better world, times the number of atoms
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _HEAD_START: Final = 0.1  # seconds of annealing before RC2 is started: many questions are settled by then
 _GRACE: Final = 1.0  # seconds to find out whether evidence or theory is to blame, when time is over
@@ -73,11 +75,11 @@ def find(
 
     Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``.
     """
-    found = _exact(judge, top, every)
-    if found is not None:
-        return found
+    rng = np.random.default_rng(0) if rng is None else rng
     search = _Search(judge, deadline, top, every, tell, enough, start, jobs)
-    return search.run(np.random.default_rng(0) if rng is None else rng)
+    if search.glance(rng):
+        return search.result()
+    return _exact(judge, top, every) or search.run(rng)
 
 
 def _exact(judge: Judge, top: int, every: bool) -> Found | None:
@@ -169,6 +171,30 @@ class _Search:
         self.all = False  # it has given every world that was asked for
         self.full = False  # there are more than are given out
 
+    def glance(self, rng: np.random.Generator) -> bool:
+        """Look for a good world where that takes a moment; return whether it settles the question."""
+        theory = self.judge.theory
+        if self.every or self.top > 1 or not WIDTH < len(theory.atoms) <= _GLANCE or len(theory) > MAX_EXACT:
+            return False
+        from lbm.reasoning.engine.lanes import random_states
+        from lbm.reasoning.engine.streams import seed_from
+        from lbm.reasoning.engine.tabu import ground_of, walk
+
+        clauses = self.judge.weighted_clauses()
+        ground = None if clauses is None or not clauses.weights.any() else ground_of(clauses)
+        if ground is None:
+            return False
+        seed = seed_from(rng)
+        x = random_states(ground.atoms, seed)
+        if self.start is not None:
+            x[:, 0] = self.start
+        for number, idle in enumerate(_WALKS):
+            found = walk(ground, x[:, number], idle=idle * ground.atoms, seed=seed, number=number)
+            self._add((found.x != 0).tolist())
+            if time.monotonic() > self.deadline or self._settled():
+                break
+        return self._settled()
+
     def run(self, rng: np.random.Generator) -> Found:
         """Search until the question is settled or time is over."""
         landscape = self._landscape()
@@ -179,7 +205,7 @@ class _Search:
                 self._call()
             while not self.ended and not self._over():
                 self._hear(self.deadline)
-        return self._found()
+        return self.result()
 
     def _landscape(self) -> Landscape | None:
         """Return what is annealed; None: the theory is too large for that."""
@@ -317,7 +343,7 @@ class _Search:
                 self.tell(Found((world,), min(self.bound, world.lost), False, "annealed", sweeps=self.sweeps))
         return world
 
-    def _found(self) -> Found:
+    def result(self) -> Found:
         """Return the best worlds, sorted, with what is proven of them."""
         if self.least is None:
             return Found((), self.bound, False, "annealed", sweeps=self.sweeps)

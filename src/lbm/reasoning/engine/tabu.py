@@ -1,0 +1,221 @@
+"""Tabu search over clauses: one world at a time, and each step the best flip there is.
+
+What every flip would change is kept up to date, so that a step goes through all atoms once and then only
+through the clauses of the atom it flips. An atom just flipped rests for a while, unless flipping it back
+leads to a world better than all before. Up to some hundred atoms nothing finds a best world sooner; with
+more of them chains do. It keeps no distribution: it is for searching alone.
+"""
+
+# Kernels are typed by numba, by what they are called with.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import int64, uint64
+from numpy.typing import NDArray
+
+from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.engine.presolve import Ints, WeightedClauses
+from lbm.reasoning.engine.streams import key_of
+
+MAX_FLIPS: Final = 50_000
+"""Flips of one call, which Ctrl-C has to wait for."""
+
+REST: Final = (8, 15)
+"""How many flips an atom rests at least, in walks of even and of odd number: none suits all theories."""
+
+MORE: Final = 10
+"""Below this is the number of flips, chosen at random, that it rests in addition."""
+
+_MAX: Final = 1 << 62  # no sum of weights leaves 64 bits
+_STREAM: Final = 5  # its random words, beside those of chains
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """Clauses and where each atom occurs.
+
+    Attributes
+    ----------
+    literals, starts
+        The clauses, each literal once and none that is always true.
+    weights
+        Shape (clauses,): what a false clause costs. A hard one costs more than any flip can gain otherwise.
+    first, places
+        Atom i occurs in the clauses ``places[first[i]:first[i + 1]]``, negated where that is ~clause.
+    """
+
+    literals: NDArray[np.int32]
+    starts: Ints
+    weights: Ints
+    first: Ints
+    places: NDArray[np.int32]
+
+    @property
+    def atoms(self) -> int:
+        """How many there are."""
+        return len(self.first) - 1
+
+
+class Walk(NamedTuple):
+    """The best state of a walk, shape (atoms,), what it costs, and how many flips were made."""
+
+    x: NDArray[np.uint8]
+    cost: int
+    flips: int
+
+
+def ground_of(clauses: WeightedClauses) -> Ground | None:
+    """Return weighted clauses made ready; None: their weights are too large to be summed."""
+    literals = np.empty_like(clauses.literals)
+    starts, weights = np.zeros(len(clauses) + 1, np.int64), np.empty(len(clauses), np.int64)
+    first, places = np.zeros(clauses.atoms + 1, np.int64), np.empty(len(literals), np.int32)
+    around = np.zeros(clauses.atoms)
+    size, number = _lay(
+        clauses.literals, clauses.starts, clauses.weights, literals, starts, weights, first, places, around
+    )
+    hard = weights[:number] == 0
+    cost = 1 + around.max(initial=0.0)  # more than all soft clauses of an atom together
+    if cost * (hard.sum() + 1) + weights[:number].sum(dtype=np.float64) >= _MAX:
+        return None
+    weights[:number][hard] = int(cost)
+    return Ground(literals[:size], starts[: number + 1], weights[:number], first, places[:size])
+
+
+def walk(ground: Ground, x: NDArray[np.uint8], *, idle: int, seed: int, number: int = 0) -> Walk:
+    """Return the best state met from ``x`` on, until ``idle`` flips in a row have found nothing better.
+
+    ``number`` tells walks of one seed apart. Not more than MAX_FLIPS are made.
+    """
+    best, rest = x.copy(), REST[number % 2]
+    cost, flips = _walk(*_arrays(ground), x.copy(), best, idle, MAX_FLIPS, rest, MORE, *key_of(seed), number)
+    return Walk(best, int(cost), int(flips))
+
+
+def _arrays(ground: Ground) -> tuple[NDArray[np.int32], Ints, Ints, Ints, NDArray[np.int32]]:
+    return ground.literals, ground.starts, ground.weights, ground.first, ground.places
+
+
+@compiled
+def _lay(given, given_starts, given_weights, literals, starts, weights, first, places, around):
+    """Write clauses without repeated literals, leaving out those that are always true; index their atoms."""
+    atoms = len(first) - 1
+    seen = np.zeros(atoms, np.int32)  # +c or -c: the clause, from 1, that has the atom already, and its sign
+    size, number = 0, 0
+    for c in range(len(given_weights)):
+        begin, valid = size, False
+        for place in range(given_starts[c], given_starts[c + 1]):
+            literal = given[place]
+            atom = abs(literal) - 1
+            mark = c + 1 if literal > 0 else -(c + 1)
+            if seen[atom] == -mark:
+                valid = True
+                break
+            if seen[atom] != mark:
+                seen[atom] = mark
+                literals[size] = literal
+                size += 1
+        if valid:
+            size = begin
+            continue
+        weights[number] = given_weights[c]
+        number += 1
+        starts[number] = size
+        for place in range(begin, size):
+            first[abs(literals[place])] += 1
+            around[abs(literals[place]) - 1] += given_weights[c]
+    for i in range(atoms):
+        first[i + 1] += first[i]
+    at = first[:-1].copy()
+    for c in range(number):
+        for place in range(starts[c], starts[c + 1]):
+            atom = abs(literals[place]) - 1
+            places[at[atom]] = c if literals[place] > 0 else ~c
+            at[atom] += 1
+    return size, number
+
+
+@compiled
+def _word(key0, key1, flip, number):
+    """Return the random word of a flip: the first of Philox4x32-10, as in streams.py."""
+    c0, c1, c2, c3 = uint64(0), uint64(flip), uint64(number), uint64(_STREAM)
+    k0, k1 = uint64(key0), uint64(key1)
+    low, half = uint64(0xFFFFFFFF), uint64(32)
+    for _ in range(10):
+        p = uint64(0xD2511F53) * c0
+        q = uint64(0xCD9E8D57) * c2
+        c0 = (q >> half) ^ c1 ^ k0
+        c2 = (p >> half) ^ c3 ^ k1
+        c1 = q & low
+        c3 = p & low
+        k0 = (k0 + uint64(0x9E3779B9)) & low
+        k1 = (k1 + uint64(0xBB67AE85)) & low
+    return c0 >> uint64(1)
+
+
+@compiled
+def _walk(
+    literals, starts, weights, first, places, x, best, idle, most, rest, more, key0, key1, number
+):  # numba takes no keyword-only arguments
+    """Walk from x, and leave the best state in ``best``; return what it costs and the number of flips."""
+    atoms, clauses = len(x), len(weights)
+    true = np.zeros(clauses, np.int32)  # how many literals of a clause are
+    last = np.zeros(clauses, np.int32)  # their atoms, added bit by bit: where one is true, that atom
+    change = np.zeros(atoms, np.int64)  # of the cost, if the atom flips
+    rested = np.zeros(atoms, np.int64)  # the flip from which on it may flip again
+    cost = int64(0)
+    for c in range(clauses):
+        for place in range(starts[c], starts[c + 1]):
+            atom = abs(literals[place]) - 1
+            if (literals[place] > 0) == (x[atom] == 1):
+                true[c] += 1
+                last[c] ^= atom
+        if true[c] == 0:
+            cost += weights[c]
+            for place in range(starts[c], starts[c + 1]):
+                change[abs(literals[place]) - 1] -= weights[c]
+        elif true[c] == 1:
+            change[last[c]] += weights[c]
+    least, since, flip = cost, 0, 0
+    while since < idle and flip < most and atoms > 0:
+        low, chosen = int64(_MAX), 0  # if all rest, the first one is woken
+        for i in range(atoms):
+            if change[i] < low and (rested[i] <= flip or cost + change[i] < least):
+                low, chosen = change[i], i
+        was = x[chosen] == 1
+        x[chosen] ^= 1
+        cost += change[chosen]
+        for place in range(first[chosen], first[chosen + 1]):
+            c = places[place]
+            positive = c >= 0
+            if not positive:
+                c = ~c
+            weight = weights[c]
+            last[c] ^= chosen
+            if positive == was:  # its literal is false now
+                true[c] -= 1
+                if true[c] == 0:
+                    for other in range(starts[c], starts[c + 1]):
+                        change[abs(literals[other]) - 1] -= weight
+                    change[chosen] -= weight
+                elif true[c] == 1:
+                    change[last[c]] += weight
+            else:
+                true[c] += 1
+                if true[c] == 1:
+                    for other in range(starts[c], starts[c + 1]):
+                        change[abs(literals[other]) - 1] += weight
+                    change[chosen] += weight
+                elif true[c] == 2:
+                    change[last[c] ^ chosen] -= weight
+        rested[chosen] = flip + 1 + rest + int64(_word(key0, key1, flip, number)) % more
+        flip += 1
+        since += 1
+        if cost < least:
+            least, since = cost, 0
+            best[:] = x
+    return least, flip
