@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"
 PAGE = ROOT / "docs" / "performance.md"
-SCRIPTS = ("maxsat3", "maxsat2", "sat", "sampling", "structured", "updates", "memory", "start")
+SCRIPTS = ("maxsat3", "maxsat2", "sat", "sampling", "structured", "updates", "connectives", "memory", "start")
 UNFINISHED = 3  # how a script ends that has instances left
 
 HEAD = """\

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
     from lbm.machine.rbm import Machine
     from lbm.reasoning.answer import Answer, Draws, Marginals
-    from lbm.reasoning.components.answers import Models
+    from lbm.reasoning.components.answers import Models, Worlds
     from lbm.reasoning.optimum import Best
+    from lbm.reasoning.sampling.uniformity import Distance
 
 READY: Final = 8
 """Theories that are kept ready."""
@@ -326,3 +327,19 @@ def sample(
         seconds=seconds,
         seed=seed,
     )
+
+
+def distance(
+    theory: Theory | Machine, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
+) -> Distance:
+    """Return how far drawn worlds are from the uniform distribution over the models that keep the evidence.
+
+    Where there are few models it is the total variation distance; where there are many, the largest error of
+    a marginal; and ``not measured`` where neither can be had in time. Soft formulae are not looked at.
+
+    >>> import lbm
+    >>> theory = lbm.Theory.parse("a | b")
+    >>> print(lbm.distance(theory, lbm.sample(theory, 3000, seed=0)))
+    distance from uniform: 0.0... (total variation over 3 models; uniform draws: about 0.0103)
+    """
+    return reasoner_for(theory).distance(draws, given=given, seconds=seconds)

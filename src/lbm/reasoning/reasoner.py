@@ -15,7 +15,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
 from lbm.reasoning.clock import deadline_in, halfway, spent, until
-from lbm.reasoning.components.answers import Bools, Models, check_room
+from lbm.reasoning.components.answers import Bools, Models, Worlds, check_room
 from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
     from lbm.reasoning.optimum import Best
     from lbm.reasoning.sampling.diagnostics import Estimate
+    from lbm.reasoning.sampling.uniformity import Distance
 
 Evidence = Formula | str | Mapping[str, Any] | None
 """Any formula, its text, or truth values by name."""
@@ -417,6 +418,20 @@ class Reasoner:
                 array, done = harvest(self.theory, n, effort.rng, given=evidence, deadline=effort.deadline)
             return say(array, FAST, sweeps=done)
         return effort.either(lambda: say(about.draw(n, effort.rng, evidence), "exact"), by_chains)
+
+    def distance(self, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS) -> Distance:
+        """Return how far worlds are from uniform over the models: see :func:`lbm.distance`."""
+        from lbm.reasoning.sampling.uniformity import distance
+
+        evidence = self._evidence(given)
+        if draws.atoms != self.theory.atoms:
+            raise ValueError(
+                f"expected worlds over the {len(self.theory.atoms)} atoms of this theory, in their order, "
+                f"got worlds over {len(draws.atoms)} atoms: pass what lbm.sample returned for it"
+            )
+        if not len(draws):
+            raise ValueError("expected one world at least, got none")
+        return distance(self.theory, draws.array, evidence, deadline_in(seconds))
 
     # -- at the door --
 

@@ -189,19 +189,18 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
         g = uint64(wires.gate[j])
         low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
         w = weight[g] if wires.sign[j] > 0 else weight.dtype.type(-weight[g])
-        minus = weight.dtype.type(-w)
         if wires.sign[j] > 0:
             for l in range(64):
                 rest = counts.dtype.type(counts[g, l] - true[l] - low)
                 without = (rest & mask) <= span
                 with_it = (counts.dtype.type(rest + one) & mask) <= span
-                odds[l] += (w if with_it else minus) if with_it != without else zero
+                odds[l] += w * weight.dtype.type(int8(int8(with_it) - int8(without)))
         else:
             for l in range(64):
                 rest = counts.dtype.type(counts[g, l] - false[l] - low)
                 without = (rest & mask) <= span
                 with_it = (counts.dtype.type(rest + one) & mask) <= span
-                odds[l] += (w if with_it else minus) if with_it != without else zero
+                odds[l] += w * weight.dtype.type(int8(int8(with_it) - int8(without)))
     base = wires.program[i]
     if base == wires.program[i + 1]:
         return
@@ -209,40 +208,59 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
         known[l] = counts.dtype.type(none - true[l])  # all ones where the atom is true
     for k in range(base, wires.program[i + 1]):
         g = uint64(wires.step_gate[k])
-        at = k - base
+        at = uint64(k - base)  # unsigned: a negative index would have to be looked out for in every lane
         low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
         kind = wires.step_kind[k]
         plain = kind & 7
-        if plain < 2:
-            step = counts.dtype.type(1 - 2 * plain)
+        if kind & 16 and plain == 0:
             for l in range(64):
-                d[l] = step
-        elif plain == 2:
+                turn[l] = counts.dtype.type(counts[g, l] == true[l])
+        elif kind & 16 and plain == 1:
             for l in range(64):
-                d[l] = turn[l]
-        elif plain == 3:
+                turn[l] = counts.dtype.type(none - counts.dtype.type(counts[g, l] == false[l]))
+        elif kind & 16 and plain < 4:
+            if plain == 2:
+                for l in range(64):
+                    d[l] = turn[l]
+            else:
+                for l in range(64):
+                    d[l] = counts.dtype.type(none - turn[l])
             for l in range(64):
-                d[l] = counts.dtype.type(none - turn[l])
+                without = counts.dtype.type(counts[g, l] - (d[l] & known[l]))
+                others = min(without, counts.dtype.type(without + d[l]))
+                turn[l] = d[l] if others == none else none
         else:
+            if plain < 2:
+                step = counts.dtype.type(1 - 2 * plain)
+                for l in range(64):
+                    d[l] = step
+            elif plain == 2:
+                for l in range(64):
+                    d[l] = turn[l]
+            elif plain == 3:
+                for l in range(64):
+                    d[l] = counts.dtype.type(none - turn[l])
+            else:
+                for l in range(64):
+                    d[l] = none
+                for m in range(wires.step_kids[k], wires.step_kids[k + 1]):
+                    slot, step = wires.kid_slot[m], counts.dtype.type(wires.kid_sign[m])
+                    from_step = uint64(slot)
+                    if slot < 0:
+                        for l in range(64):
+                            d[l] = counts.dtype.type(d[l] + step)
+                    elif wires.kid_sign[m] > 0:
+                        for l in range(64):
+                            d[l] = counts.dtype.type(d[l] + turned[from_step, l])
+                    else:
+                        for l in range(64):
+                            d[l] = counts.dtype.type(d[l] - turned[from_step, l])
             for l in range(64):
-                d[l] = none
-            for m in range(wires.step_kids[k], wires.step_kids[k + 1]):
-                slot, step = wires.kid_slot[m], counts.dtype.type(wires.kid_sign[m])
-                if slot < 0:
-                    for l in range(64):
-                        d[l] = counts.dtype.type(d[l] + step)
-                elif wires.kid_sign[m] > 0:
-                    for l in range(64):
-                        d[l] = counts.dtype.type(d[l] + turned[slot, l])
-                else:
-                    for l in range(64):
-                        d[l] = counts.dtype.type(d[l] - turned[slot, l])
-        for l in range(64):
-            without = counts.dtype.type(counts[g, l] - (d[l] & known[l]) - low)
-            with_it = counts.dtype.type(without + d[l])
-            turn[l] = counts.dtype.type((with_it & mask) <= span) - counts.dtype.type(
-                (without & mask) <= span
-            )
+                without = counts.dtype.type(counts[g, l] - (d[l] & known[l]) - low)
+                with_it = counts.dtype.type(without + d[l])
+                turn[l] = counts.dtype.type((with_it & mask) <= span) - counts.dtype.type(
+                    (without & mask) <= span
+                )
         if kind & 8:
             for l in range(64):
                 turned[at, l] = turn[l]
@@ -251,13 +269,12 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
                 moved[at, l] = d[l]
         w = weight[g]
         if w != zero:
-            minus = weight.dtype.type(-w)
             for l in range(64):
-                odds[l] += (w if turn[l] == one else minus) if turn[l] != none else zero
+                odds[l] += w * weight.dtype.type(int8(turn[l]))
 
 
 @inlined
-def move(i, wires, counts, change, d, up, down, moved):
+def move(i, wires, counts, change, up, down, moved):
     """Bring all counts up to date; ``change`` is 1 where atom i became true, 255 where false, else 0."""
     for j in range(wires.start[i], wires.start[i + 1]):
         g = uint64(wires.gate[j])
@@ -283,10 +300,11 @@ def move(i, wires, counts, change, d, up, down, moved):
             for l in range(64):
                 counts[g, l] = counts.dtype.type(counts[g, l] - int8(change[l]))
         else:
+            at = uint64(k - base)
             for l in range(64):
-                d[l] = moved[k - base, l]
-            for l in range(64):
-                counts[g, l] = counts.dtype.type(counts[g, l] + (d[l] & up[l]) - (d[l] & down[l]))
+                counts[g, l] = counts.dtype.type(
+                    counts[g, l] + (moved[at, l] & up[l]) - (moved[at, l] & down[l])
+                )
 
 
 @compiled
@@ -400,7 +418,7 @@ def sweeps(
                 continue
             for l in range(64):
                 total[l] += odds[l] * int8(change[l])
-            move(i, wires, counts, change, d, up, down, moved)
+            move(i, wires, counts, change, up, down, moved)
         for l in range(64):
             if total[l] > best[0] and keeps(wires, counts, firm, l):
                 best[0] = total[l]
@@ -452,7 +470,7 @@ def jumps(
                 x[i, l] = false[l]
             for l in range(64):
                 gain[l] += odds[l] * int8(change[l])
-            move(i, wires, counts, change, d, up, down, moved)
+            move(i, wires, counts, change, up, down, moved)
         for l in range(64):
             true[l] = uint8(0)
         chance(gain, true, beta, 1, powers, p)
@@ -471,7 +489,7 @@ def jumps(
                 change[l] = uint8(false[l] - true[l]) if back[l] else uint8(0)
             for l in range(64):
                 x[i, l] = uint8(x[i, l] + change[l])
-            move(i, wires, counts, change, d, up, down, moved)
+            move(i, wires, counts, change, up, down, moved)
 
 
 @compiled

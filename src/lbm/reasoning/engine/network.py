@@ -53,8 +53,8 @@ class Wires(NamedTuple):
     gate ``step_gate[k]``, and its children that move are ``kid_slot[step_kids[k]:step_kids[k + 1]]``: earlier
     steps of the program, or -1 for the atom itself. ``step_kind`` says what most steps need to know of that:
     0 or 1, the only such child is the atom, wanted true or false; 2 or 3, it is the step before; 4, anything
-    else; and 8 more where a step that does not follow at once refers to this one. ``low``, ``mask`` and
-    ``span`` are those of each gate.
+    else; 8 more where a step that does not follow at once refers to this one; and 16 more where the gate is a
+    clause. ``low``, ``mask`` and ``span`` are those of each gate.
     """
 
     start: NDArray[np.int64]
@@ -364,7 +364,7 @@ def _assemble(
     gate, signs = np.empty(number, np.int32), np.empty(number, np.int8)
     kernels.occurrences(first, child, sign, flat, clause, start, middle, gate, signs)
     program, step_gate, step_kind, step_kids, kid_slot, kid_sign = _programs(
-        atoms, np.flatnonzero(~flat), child, sign, first
+        atoms, np.flatnonzero(~flat), child, sign, first, clause
     )
     wires = Wires(
         start,
@@ -391,6 +391,7 @@ def _programs(
     child: NDArray[np.int32],
     sign: NDArray[np.int8],
     first: NDArray[np.int64],
+    clause: NDArray[np.bool_],
 ) -> tuple[
     NDArray[np.int64],
     NDArray[np.int32],
@@ -435,7 +436,7 @@ def _programs(
             if not simple:
                 for earlier in {slot for slot, _ in moving if slot >= 0}:
                     kinds[first_step + earlier] |= 8
-    step_kind = np.array(kinds, np.int8)
+    step_kind = np.array(kinds, np.int8) | (clause[step_gate].astype(np.int8) << 4)
     each = list(chain.from_iterable(kids))
     step_kids = np.concatenate([[0], np.cumsum([len(those) for those in each])]).astype(np.int64)
     flatly = list(chain.from_iterable(each))

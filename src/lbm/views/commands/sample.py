@@ -14,6 +14,7 @@ from lbm.views.commands import facts, options, streams
 
 if TYPE_CHECKING:
     from lbm.reasoning.answer import Draws
+    from lbm.reasoning.sampling.uniformity import Distance
 
 FORMATS: Final = (".csv", ".npy", ".parquet")
 """Endings of files that worlds can be written to."""
@@ -24,6 +25,10 @@ Out = Annotated[
     typer.Option(
         "-o", "--out", metavar="OUT", help="A file: .csv, .npy or .parquet; by default one world a line."
     ),
+]
+
+Measured = Annotated[
+    bool, typer.Option("--distance", help="Measure how far they are from uniform over the models.")
 ]
 
 
@@ -38,6 +43,7 @@ def sample_worlds(
     sweeps: options.Sweeps = None,
     seconds: options.Seconds = 60.0,
     out: Out = None,
+    distance: Measured = False,
     soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
@@ -51,11 +57,12 @@ def sample_worlds(
 
     With --json: atoms, worlds (lists of 0 and 1 in that order; none if they go to a file), method,
     distribution, temperature, confidence, independent, converged, effective_size, r_hat, chains, sweeps,
-    note.
+    note; and with --distance: distance (measure, value, expected, models).
     """
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"cannot write {out}: expected a name that ends in {', '.join(FORMATS)}")
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    from lbm.reasoning.query import distance as distance_of
     from lbm.reasoning.query import sample
 
     with streams.working("drawing worlds"):
@@ -73,13 +80,17 @@ def sample_worlds(
         )
     if out is not None:
         _write(drawn, out)
+    far = None
+    if distance:
+        with streams.working("measuring how even they are"):
+            far = distance_of(theory, drawn, given=given, seconds=seconds)
     if as_json:
         rows = iter(()) if out is not None else (row.astype(int).tolist() for row in drawn.array)
-        streams.say_json({"atoms": list(drawn.atoms), "worlds": rows, **_facts(drawn)})
+        streams.say_json({"atoms": list(drawn.atoms), "worlds": rows, **_facts(drawn), **_evenness(far)})
     else:
         if out is None:
             streams.say_worlds(drawn)
-        streams.remark(*drawn.lines())
+        streams.remark(*drawn.lines(), *([] if far is None else [str(far)]))
     return 0 if drawn.converged else 3
 
 
@@ -92,6 +103,13 @@ def _facts(drawn: Draws) -> dict[str, Any]:
         "independent": drawn.independent,
         **facts.of_chains(drawn.estimate, drawn.sweeps, drawn.note),
     }
+
+
+def _evenness(far: Distance | None) -> dict[str, Any]:
+    if far is None:
+        return {}
+    said = {"measure": far.measure, "value": far.value, "expected": far.expected, "models": far.models}
+    return {"distance": said}
 
 
 def _write(drawn: Draws, out: str) -> None:
