@@ -208,15 +208,30 @@ def log_partition(
     distribution: str = "logical",
     temperature: float = 1.0,
     confidence: float = 5.0,
+    method: str = "exact",
+    seconds: float | None = None,
+    seed: int | np.random.Generator | None = None,
 ) -> float:
-    """Return log Z, exactly: Z sums exp(score(x)/τ) over models, or exp(-F(x)) over worlds of a machine.
+    """Return log Z: Z sums exp(score(x)/τ) over models, or exp(-F(x)) over worlds of a machine.
+
+    ``method="population"`` estimates it by population annealing where it cannot be summed; what it returns
+    is a number that has an ``error``, its standard error. The logical distribution only.
 
     >>> import lbm
     >>> round(lbm.log_partition(lbm.Theory.parse("a | b")), 6)
     1.098612
+    >>> about = lbm.log_partition(lbm.Theory.parse("a | b"), method="population", seed=0)
+    >>> abs(about - 1.098612) < 5 * about.error
+    True
     """
     return reasoner_for(theory).log_partition(
-        given=given, distribution=distribution, temperature=temperature, confidence=confidence
+        given=given,
+        distribution=distribution,
+        temperature=temperature,
+        confidence=confidence,
+        method=method,
+        seconds=seconds,
+        seed=seed,
     )
 
 

@@ -42,6 +42,9 @@ Chains are collapsed first; where they do not agree, tempered.
 FAST: Final = "fast"
 """One more way to draw models: by annealing, neither uniform nor weighted."""
 
+POPULATION: Final = "population"
+"""How log Z is estimated where it cannot be summed."""
+
 MODES: Final = ("entailed", "preferred")
 """What may follow: a formula true in every model, or in every best one."""
 
@@ -345,10 +348,25 @@ class Reasoner:
         distribution: str = "logical",
         temperature: float = 1.0,
         confidence: float = 5.0,
+        method: str = "exact",
+        seconds: float | None = None,
+        seed: int | np.random.Generator | None = None,
     ) -> float:
-        """Return log Z, exactly: see :func:`lbm.log_partition`."""
+        """Return log Z, exactly or by population annealing: see :func:`lbm.log_partition`."""
         evidence = self._evidence(given)
-        return self._about(distribution, temperature, confidence).log_partition(evidence)
+        about = self._about(distribution, temperature, confidence)
+        effort = _effort(method, None, seconds, seed, ("exact", POPULATION))
+        with until(effort.deadline):
+            if method == "exact":
+                return about.log_partition(evidence)
+            if not isinstance(about, Logical):
+                raise WrongDistribution(
+                    "population annealing weighs models of a theory, not the worlds of a machine: "
+                    "ask for method='exact'"
+                )
+            from lbm.reasoning.sampling.partition import log_partition
+
+            return log_partition(exact.possible(self.theory, evidence, self._known), temperature, effort.rng)
 
     def log_probability(
         self,

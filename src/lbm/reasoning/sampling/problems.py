@@ -20,7 +20,7 @@ from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, conjunction, h
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.reasoning.clock import at_most, tick
-from lbm.reasoning.components.apart import Split, assign, exponent
+from lbm.reasoning.components.apart import Component, Split, assign, exponent
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
 from lbm.reasoning.engine.lanes import Weights, advance, jump, start, weights_of
@@ -44,6 +44,7 @@ from lbm.reasoning.solvers.proof import find_model
 LANES: Final = 64
 """Chains that run side by side."""
 
+_LARGE: Final = 1 << 14  # weights past which it matters how they are multiplied
 _STARTS: Final = 8  # different worlds that chains start from, beside random ones
 _REPEATED: Final = 4  # chains from each of them: fewer would be lost among the others
 _DIGITS: Final = 9  # after the point, of a log weight that is watched
@@ -93,24 +94,41 @@ def logical(
     Components that share no atom with the query say nothing about it, and are left out. With ``tempering``,
     chains are the cold ends of ladders: there are fewer of them, but none is caught in a well for ever.
     """
-    names = set(split.atoms) if query is None else set(atoms_of(assign(query, split.fixed)))
-    components = [c for c in split.components if query is None or not names.isdisjoint(c.atoms)]
-    names.update(name for component in components for name in component.atoms)
-    atoms = tuple(name for name in split.atoms if name in names and name not in split.fixed)
+    network, starts = logical_network(split, temperature, query)
+    hard = bool(len(network.firm))
+    penalty = tuned_penalty(network, spread(starts, rng), seed=seed_from(rng)) if hard else 0.0
+    walk = partial(_ladders if tempering else _walk, network, weights_of(network, penalty))
+    return Problem(walk, _atoms_about(split, query), starts)
+
+
+def logical_network(split: Split, temperature: float, query: Formula | None = None) -> tuple[Network, Bools]:
+    """Return a theory with evidence as a network, weights over τ, and models to start from."""
+    atoms = _atoms_about(split, query)
+    components = _components_about(split, query)
     hard = [formula for component in components for formula in component.hard]
     soft = [pair for component in components for pair in component.soft]
     weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
     network = network_of(atoms, _parts(hard), [(f, w) for (f, _), w in zip(soft, weights, strict=True)])
-    theory = Theory(hard, atoms=atoms)
     heaviest = sorted(zip(weights, (f for f, _ in soft), strict=True), key=lambda pair: -abs(pair[0]))
     wanted = [formula if weight > 0 else ~formula for weight, formula in heaviest]
     asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
-    starts = _starts(theory, asked, wanted)
+    starts = _starts(Theory(hard, atoms=atoms), asked, wanted)
     if not starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
-    penalty = tuned_penalty(network, spread(starts, rng), seed=seed_from(rng)) if hard else 0.0
-    walk = partial(_ladders if tempering else _walk, network, weights_of(network, penalty))
-    return Problem(walk, atoms, starts)
+    return network, starts
+
+
+def _components_about(split: Split, query: Formula | None) -> list[Component]:
+    """Return the components that share an atom with the query; without one, all."""
+    names = set() if query is None else set(atoms_of(assign(query, split.fixed)))
+    return [c for c in split.components if query is None or not names.isdisjoint(c.atoms)]
+
+
+def _atoms_about(split: Split, query: Formula | None) -> tuple[str, ...]:
+    """Return the atoms that are not settled, in their order: those of the query's components, or all."""
+    names = set(split.atoms) if query is None else set(atoms_of(assign(query, split.fixed)))
+    names.update(name for component in _components_about(split, query) for name in component.atoms)
+    return tuple(name for name in split.atoms if name in names and name not in split.fixed)
 
 
 def _walk(network: Network, weights: Weights, x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
@@ -197,13 +215,37 @@ def block_gibbs(
     declared = _machine_starts(machine, query, given)
     starts = np.asarray(machine.visible(declared.T).T > 0.5)
 
+    step = _dense_step(machine, confidence / temperature, clamped) if _is_dense(machine) else None
+
     def walk(x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
         while True:
-            x = gibbs_step(machine, x, rng, confidence=confidence, temperature=temperature, clamped=clamped)
+            x = (
+                gibbs_step(machine, x, rng, confidence=confidence, temperature=temperature, clamped=clamped)
+                if step is None
+                else step(x, rng)
+            )
             score = -machine.free_energy(x.T.astype(float), confidence=confidence, temperature=temperature)
             yield Seen(x, truth(rest, machine.atoms, x), score)
 
     return Problem(walk, machine.atoms, starts)
+
+
+def _is_dense(machine: Machine) -> bool:
+    """Return whether most weights are there, as in a trained machine: then BLAS multiplies faster."""
+    size = machine.weights.shape[0] * machine.weights.shape[1]
+    return size >= _LARGE and machine.weights.nnz * 4 >= size
+
+
+def _dense_step(
+    machine: Machine, scale: float, clamped: dict[int, bool]
+) -> Callable[[Bools, np.random.Generator], Bools]:
+    """Return one step of block Gibbs in single precision."""
+    from lbm.reasoning.engine.dense import gibbs
+
+    weights = np.ascontiguousarray(machine.weights.toarray() * scale, np.float32)
+    visible, hidden = (bias * scale for bias in (machine.visible_bias, machine.hidden_bias))
+    held = {row: float(value) for row, value in clamped.items()}
+    return lambda x, rng: gibbs(weights, visible, hidden, x, 1, rng, clamped=held) > 0.5
 
 
 def clamps(given: Formula | None) -> tuple[dict[str, bool], Formula]:
