@@ -7,15 +7,23 @@ from typing import Any
 
 import numba
 from numba import carray, types  # type: ignore[attr-defined]  # exported, but not by name
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-__all__ = ["carray", "compiled", "inlined", "stack"]
+__all__ = ["carray", "compiled", "inlined", "seconds_compiling", "stack"]
 
 _njit: Any = numba.njit
 _pointer: Any = types.CPointer
 _place: Any = cgutils.alloca_once
+
+_clock: Any = event.TimingListener()  # type: ignore[no-untyped-call]
+event.register("numba:compile", _clock)  # type: ignore[no-untyped-call]
+
+
+def seconds_compiling() -> float:
+    """Return the time that this process has spent on compiling: no budget of an answer has to pay for it."""
+    return float(_clock.duration) if _clock.done else 0.0
 
 
 def compiled(function: Callable[..., Any]) -> Any:

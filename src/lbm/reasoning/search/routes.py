@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -22,6 +23,7 @@ from lbm.reasoning.solvers.aside import Answers, Event, maxsat
 from lbm.reasoning.solvers.proof import satisfiable
 
 if TYPE_CHECKING:
+    from lbm.reasoning.engine.presolve import WeightedClauses
     from lbm.reasoning.search.annealed import Landscape
 
 MAX_WORLDS: Final = 1 << 16
@@ -34,6 +36,8 @@ _QUICK: Final = 16  # atoms of a component whose worlds may be enumerated; past 
 _QUICK_LONG: Final = 12  # likewise, where weights do not fit 64 bits
 _GLANCE: Final = 300  # atoms up to which tabu search comes first
 _WALKS: Final = (5, 5, 10, 10, 20, 20)  # its walks: flips without a better world, times the number of atoms
+_FOCUSED: Final = (5_000, 20_000, 50_000, 50_000)  # flips of focused walks, where nothing is soft
+_MAX_LITERALS: Final = 200_000  # of clauses that hard formulae are turned into for them
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _HEAD_START: Final = 0.1  # seconds of annealing before RC2 is started: many questions are settled by then
 _GRACE: Final = 1.0  # seconds to find out whether evidence or theory is to blame, when time is over
@@ -143,6 +147,11 @@ def _split(judge: Judge, *, soft: bool) -> Split | None:
     return split if split is None or judge.given is None else assume(split, judge.given)
 
 
+def _seconds_compiling() -> float:
+    engine = sys.modules.get("lbm.reasoning.engine.compiled")
+    return 0.0 if engine is None else float(engine.seconds_compiling())
+
+
 class _Search:
     """A search for the best worlds by RC2 in a process of its own and annealing in this one."""
 
@@ -157,7 +166,8 @@ class _Search:
         start: Sequence[bool] | None,
         jobs: int,
     ) -> None:
-        self.judge, self.deadline, self.top, self.every = judge, deadline, top, every
+        self.judge, self.top, self.every = judge, top, every
+        self.without_compiling, self.compiled_before = deadline, _seconds_compiling()
         self.tell, self.enough, self.start, self.jobs = tell, enough, start, jobs
         self.worlds: dict[tuple[bool, ...], Judged] = {}
         self.least: Judged | None = None
@@ -171,29 +181,63 @@ class _Search:
         self.all = False  # it has given every world that was asked for
         self.full = False  # there are more than are given out
 
+    @property
+    def deadline(self) -> float:
+        """When to stop; kernels that had to be compiled on the way do not count."""
+        return self.without_compiling + _seconds_compiling() - self.compiled_before
+
     def glance(self, rng: np.random.Generator) -> bool:
         """Look for a good world where that takes a moment; return whether it settles the question."""
         theory = self.judge.theory
-        if self.every or self.top > 1 or not WIDTH < len(theory.atoms) <= _GLANCE or len(theory) > MAX_EXACT:
+        if self.every or self.top > 1 or len(theory.atoms) <= WIDTH or len(theory) > MAX_EXACT:
             return False
         from lbm.reasoning.engine.lanes import random_states
         from lbm.reasoning.engine.streams import seed_from
-        from lbm.reasoning.engine.tabu import ground_of, walk
+        from lbm.reasoning.engine.walks import focused, ground_of, walk
 
-        clauses = self.judge.weighted_clauses()
-        ground = None if clauses is None or not clauses.weights.any() else ground_of(clauses)
+        clauses = self._few_clauses()
+        if clauses is None:
+            return False
+        soft = bool(clauses.weights.any())
+        ground = ground_of(clauses) if not soft or len(theory.atoms) <= _GLANCE else None
         if ground is None:
             return False
         seed = seed_from(rng)
         x = random_states(ground.atoms, seed)
         if self.start is not None:
-            x[:, 0] = self.start
-        for number, idle in enumerate(_WALKS):
-            found = walk(ground, x[:, number], idle=idle * ground.atoms, seed=seed, number=number)
-            self._add((found.x != 0).tolist())
+            x[: len(theory.atoms), 0] = self.start
+        for number, size in enumerate(_WALKS if soft else _FOCUSED):
+            found = (
+                walk(ground, x[:, number], idle=size * ground.atoms, seed=seed, number=number)
+                if soft
+                else focused(
+                    ground, x[:, number], flips=max(size, 20 * ground.atoms), seed=seed, number=number
+                )
+            )
+            if soft or not found.cost:
+                self._add((found.x != 0).tolist()[: len(theory.atoms)])
             if time.monotonic() > self.deadline or self._settled():
                 break
         return self._settled()
+
+    def _few_clauses(self) -> WeightedClauses | None:
+        """Return theory and evidence as clauses, hard formulae with atoms of their own; None: too many."""
+        from lbm.reasoning.engine.presolve import WeightedClauses
+
+        clauses = self.judge.weighted_clauses()
+        if clauses is not None or any(self.judge.weights):
+            return clauses
+        try:
+            rows, _, variables = self.judge.clauses()
+            lists = list(rows)
+        except LimitExceeded:
+            return None
+        lengths = [len(row) for row in lists]
+        if sum(lengths) > _MAX_LITERALS:
+            return None
+        literals = np.fromiter((literal for row in lists for literal in row), np.int32, sum(lengths))
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return WeightedClauses(variables, literals, starts, np.zeros(len(lists), np.int64))
 
     def run(self, rng: np.random.Generator) -> Found:
         """Search until the question is settled or time is over."""

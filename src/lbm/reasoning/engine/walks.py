@@ -1,9 +1,14 @@
-"""Tabu search over clauses: one world at a time, and each step the best flip there is.
+"""Walks over clauses, one world at a time: for searching alone, since they keep no distribution.
 
-What every flip would change is kept up to date, so that a step goes through all atoms once and then only
-through the clauses of the atom it flips. An atom just flipped rests for a while, unless flipping it back
-leads to a world better than all before. Up to some hundred atoms nothing finds a best world sooner; with
-more of them chains do. It keeps no distribution: it is for searching alone.
+*Tabu*: each step is the best flip there is. What every flip would change is kept up to date, so that a step
+goes through all atoms once and then only through the clauses of the atom it flips. An atom just flipped rests
+for a while, unless flipping it back leads to a world better than all before. Up to some hundred atoms nothing
+finds a world of little weight lost sooner; with more of them chains do.
+
+*Focused*: each step flips an atom of a clause that is false, chosen at random, and rather one whose flip
+makes few other clauses false. Where all clauses are hard, nothing finds a model of random ones sooner.
+[Balint, Schöning: Choosing probability distributions for stochastic local search and the role of make versus
+break; 2012]
 """
 
 # Kernels are typed by numba, by what they are called with.
@@ -15,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import int64, uint64
+from numba import float64, int64, uint64
 from numpy.typing import NDArray
 
 from lbm.reasoning.engine.compiled import compiled
@@ -30,6 +35,9 @@ REST: Final = (8, 15)
 
 MORE: Final = 10
 """Below this is the number of flips, chosen at random, that it rests in addition."""
+
+BREAKS: Final = (0.9, 2.06, 3.0)
+"""Focused: an atom that breaks b clauses has the weight (first + b)^-second; past three literals, ^-third."""
 
 _MAX: Final = 1 << 62  # no sum of weights leaves 64 bits
 _STREAM: Final = 5  # its random words, beside those of chains
@@ -96,6 +104,20 @@ def walk(ground: Ground, x: NDArray[np.uint8], *, idle: int, seed: int, number: 
     return Walk(best, int(cost), int(flips))
 
 
+def focused(ground: Ground, x: NDArray[np.uint8], *, flips: int, seed: int, number: int = 0) -> Walk:
+    """Return where a walk from ``x`` ends: in a world that keeps every clause, or after so many flips.
+
+    ``cost`` is the number of clauses that are false; weights are not looked at. Not more than MAX_FLIPS are
+    made, so that a longer walk goes on from its end with another number.
+    """
+    end = x.copy()
+    long = len(ground.literals) > 3.5 * len(ground.weights)
+    most = int(np.diff(ground.first).max(initial=0))
+    weights = (BREAKS[0] + np.arange(most + 1)) ** -BREAKS[2 if long else 1]
+    cost, done = _focused(*_arrays(ground), end, min(flips, MAX_FLIPS), weights, *key_of(seed), number)
+    return Walk(end, int(cost), int(done))
+
+
 def _arrays(ground: Ground) -> tuple[NDArray[np.int32], Ints, Ints, Ints, NDArray[np.int32]]:
     return ground.literals, ground.starts, ground.weights, ground.first, ground.places
 
@@ -140,8 +162,8 @@ def _lay(given, given_starts, given_weights, literals, starts, weights, first, p
 
 
 @compiled
-def _word(key0, key1, flip, number):
-    """Return the random word of a flip: the first of Philox4x32-10, as in streams.py."""
+def _words(key0, key1, flip, number):
+    """Return two random words of a flip, the first of Philox4x32-10 there, as in streams.py."""
     c0, c1, c2, c3 = uint64(0), uint64(flip), uint64(number), uint64(_STREAM)
     k0, k1 = uint64(key0), uint64(key1)
     low, half = uint64(0xFFFFFFFF), uint64(32)
@@ -154,7 +176,7 @@ def _word(key0, key1, flip, number):
         c3 = p & low
         k0 = (k0 + uint64(0x9E3779B9)) & low
         k1 = (k1 + uint64(0xBB67AE85)) & low
-    return c0 >> uint64(1)
+    return c0 >> uint64(1), c1 >> uint64(1)
 
 
 @compiled
@@ -212,10 +234,75 @@ def _walk(
                     change[chosen] += weight
                 elif true[c] == 2:
                     change[last[c] ^ chosen] -= weight
-        rested[chosen] = flip + 1 + rest + int64(_word(key0, key1, flip, number)) % more
+        rested[chosen] = flip + 1 + rest + int64(_words(key0, key1, flip, number)[0]) % more
         flip += 1
         since += 1
         if cost < least:
             least, since = cost, 0
             best[:] = x
     return least, flip
+
+
+@compiled
+def _focused(literals, starts, weights, first, places, x, flips, table, key0, key1, number):
+    """Walk on x until no clause is false or ``flips`` are made; return how many are false, and the flips."""
+    clauses = len(weights)
+    true = np.zeros(clauses, np.int32)  # how many literals of a clause are
+    last = np.zeros(clauses, np.int32)  # their atoms, added bit by bit: where one is true, that atom
+    breaks = np.zeros(len(x), np.int32)  # clauses that an atom alone keeps true
+    false = np.empty(clauses, np.int32)  # the clauses that are, in any order, and where each stands there
+    where = np.zeros(clauses, np.int32)
+    size, flip = 0, 0
+    for c in range(clauses):
+        for place in range(starts[c], starts[c + 1]):
+            atom = abs(literals[place]) - 1
+            if (literals[place] > 0) == (x[atom] == 1):
+                true[c] += 1
+                last[c] ^= atom
+        if true[c] == 0:
+            false[size], where[c] = c, size
+            size += 1
+        elif true[c] == 1:
+            breaks[last[c]] += 1
+    while size > 0 and flip < flips:
+        one, two = _words(key0, key1, flip, number)
+        c = false[int64(one) * size >> 31]
+        if starts[c] == starts[c + 1]:  # nothing makes an empty clause true
+            return size, flip
+        total = 0.0
+        for place in range(starts[c], starts[c + 1]):
+            total += table[breaks[abs(literals[place]) - 1]]
+        left = (float64(two) + 0.5) * 2.0**-31 * total
+        chosen = 0
+        for place in range(starts[c], starts[c + 1]):
+            chosen = abs(literals[place]) - 1
+            left -= table[breaks[chosen]]
+            if left <= 0.0:
+                break
+        was = x[chosen] == 1
+        x[chosen] ^= 1
+        for place in range(first[chosen], first[chosen + 1]):
+            c = places[place]
+            positive = c >= 0
+            if not positive:
+                c = ~c
+            last[c] ^= chosen
+            if positive == was:  # its literal is false now
+                true[c] -= 1
+                if true[c] == 0:
+                    breaks[chosen] -= 1
+                    false[size], where[c] = c, size
+                    size += 1
+                elif true[c] == 1:
+                    breaks[last[c]] += 1
+            else:
+                true[c] += 1
+                if true[c] == 1:
+                    breaks[chosen] += 1
+                    size -= 1
+                    false[where[c]] = false[size]
+                    where[false[size]] = where[c]
+                elif true[c] == 2:
+                    breaks[last[c] ^ chosen] -= 1
+        flip += 1
+    return size, flip

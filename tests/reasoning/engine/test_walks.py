@@ -1,4 +1,4 @@
-"""Tabu search: what it says a state costs is what it costs, and no single flip from its best is better."""
+"""Walks: what they say a state costs is what it costs, and no single flip from their best is better."""
 
 import numpy as np
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lbm.reasoning.engine.presolve import WeightedClauses
 from lbm.reasoning.engine.streams import words
-from lbm.reasoning.engine.tabu import _STREAM, _lay, _walk, _word, ground_of, walk
+from lbm.reasoning.engine.walks import _STREAM, _focused, _lay, _walk, _words, focused, ground_of, walk
 
 ATOMS = 7
 LITERALS = st.integers(1, ATOMS).flatmap(lambda i: st.sampled_from([i, -i]))
@@ -77,12 +77,44 @@ def test_compiled_walks_are_what_the_source_says():
     assert number == 5
 
 
-@given(st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**20))
-def test_its_random_words_are_those_of_their_position(seed, flip, number):
-    expected = int(words(seed, flip, [0], [number], stream=_STREAM)[0, 0])
-    assert int(_word(seed & 0xFFFFFFFF, seed >> 32, flip, number)) == expected
+@given(CLAUSES, st.integers(0, 1000), st.integers(0, 200))
+def test_a_focused_walk_counts_the_clauses_that_are_false_where_it_ends(rows, seed, flips):
+    rows = [(clause, 0) for clause, _ in rows]
+    x = np.random.default_rng(seed).integers(0, 2, ATOMS).astype(np.uint8)
+    found = focused(ground_of(weighted(rows)), x, flips=flips, seed=seed)
+    assert found.cost == price(rows, found.x)[0]
+    assert found.flips <= flips
+    assert found.flips == flips or not found.cost or any(not clause for clause, _ in rows)
+
+
+@given(CLAUSES, st.integers(0, 1000))
+def test_focused_walks_find_a_model_of_a_small_theory_if_there_is_one(rows, seed):
+    rows = [(clause, 0) for clause, _ in rows]
+    every = ([value >> i & 1 for i in range(ATOMS)] for value in range(1 << ATOMS))
+    found = focused(ground_of(weighted(rows)), np.zeros(ATOMS, np.uint8), flips=20_000, seed=seed)
+    assert (found.cost == 0) == any(price(rows, world) == (0, 0) for world in every)
+
+
+def test_a_compiled_focused_walk_is_what_the_source_says():
+    rng = np.random.default_rng(0)
+    atoms = [rng.choice(ATOMS, 3, replace=False) + 1 for _ in range(29)]
+    rows = [((some * rng.choice([-1, 1], 3)).tolist(), 0) for some in atoms]
+    ground = ground_of(weighted(rows))
+    x = np.zeros(ATOMS, np.uint8)
+    found = focused(ground, x, flips=60, seed=4)
+    arrays = (ground.literals, ground.starts, ground.weights, ground.first, ground.places)
+    table = (0.9 + np.arange(int(np.diff(ground.first).max()) + 1)) ** -2.06
     with np.errstate(over="ignore"):
-        assert int(_word.py_func(seed & 0xFFFFFFFF, seed >> 32, flip, number)) == expected
+        assert tuple(map(int, _focused.py_func(*arrays, x, 60, table, 4, 0, 0))) == found[1:]
+    assert (x == found.x).all()
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**20))
+def test_their_random_words_are_those_of_their_position(seed, flip, number):
+    expected = words(seed, flip, [0, 1], [number], stream=_STREAM)[:, 0].tolist()
+    assert list(map(int, _words(seed & 0xFFFFFFFF, seed >> 32, flip, number))) == expected
+    with np.errstate(over="ignore"):
+        assert list(map(int, _words.py_func(seed & 0xFFFFFFFF, seed >> 32, flip, number))) == expected
 
 
 def test_weights_too_large_to_be_summed_are_refused():
