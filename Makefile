@@ -19,8 +19,7 @@ help:                     ## these lines
 
 # ------------------------------------------------------------------------------------------------- setting up
 
-# Everything installed has the version requirements.lock gives it. The train extra is left out: nothing here trains
-# a machine yet, and torch is a large download.
+# Everything installed has the version requirements.lock gives it.
 setup: $(VENV)/.stamp     ## make .venv and install the project in it, pinned; does nothing the second time
 $(VENV)/.stamp: pyproject.toml requirements.lock
 	$(call heading,setup: $(VENV))

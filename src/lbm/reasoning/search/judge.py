@@ -204,16 +204,17 @@ class Judge:
             found = weighted_clauses(Theory.from_parts(self.theory.atoms, (*marked, *hard)))
             marks = [0] * len(found.clauses) if found.weights is None else found.weights.tolist()
             weights = [abs(self.weights[mark - 1]) if mark else 0 for mark in marks]
-            return _rows(found.clauses.literals, found.clauses.starts), weights, len(found.clauses.atoms)
-        rows, weights = _rows(self.packed.clauses.literals, self.packed.clauses.starts), self.weights
+            return rows_of(found.clauses.literals, found.clauses.starts), weights, len(found.clauses.atoms)
+        rows, weights = rows_of(self.packed.clauses.literals, self.packed.clauses.starts), self.weights
         if self.given is None:
             return rows, weights, len(self.theory.atoms)
         evidence = weighted_clauses(Theory.from_parts(self.theory.atoms, (Statement(self.given),))).clauses
-        more = list(_rows(evidence.literals, evidence.starts))
+        more = list(rows_of(evidence.literals, evidence.starts))
         return chain(rows, more), [*weights, *([0] * len(more))], len(evidence.atoms)
 
 
-def _rows(literals: NDArray[np.int32], starts: NDArray[np.int64]) -> Iterator[list[int]]:
+def rows_of(literals: NDArray[np.int32], starts: NDArray[np.int64]) -> Iterator[list[int]]:
+    """Return packed clauses as lists, one after the other."""
     numbers, ends = literals.tolist(), starts.tolist()
     return (numbers[start:end] for start, end in pairwise(ends))
 

@@ -298,3 +298,18 @@ class _Solver:
     def core(self) -> list[int]:
         """Return the assumptions, in order, that the last refusal rests on."""
         return sorted(self.solver.get_core() or ())
+
+
+def model_of_clauses(clauses: Iterable[list[int]], *, conflicts: int) -> list[bool] | bool | None:
+    """Return a model of clauses, by variable from 1 on; False: there is none; None: not within the conflicts.
+
+    Variables past the last one that a clause mentions are left out.
+    """
+    from pysat.solvers import Solver
+
+    with Solver("minisat22", bootstrap_with=clauses) as solver:
+        solver.conf_budget(conflicts)
+        verdict = solver.solve_limited()
+        if verdict is True:
+            return [literal > 0 for literal in solver.get_model()]
+        return verdict if verdict is False else None
