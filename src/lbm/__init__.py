@@ -50,6 +50,7 @@ __all__ = [
     "atom",
     "best",
     "count",
+    "datasets",
     "distance",
     "entails",
     "exactly",
@@ -68,6 +69,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from lbm import datasets
     from lbm.knowledge.formula import Formula, atleast, atmost, atom, exactly, holds, iff
     from lbm.knowledge.parser import parse
     from lbm.knowledge.theory import Theory
@@ -91,6 +93,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "datasets":
+        return import_module("lbm.datasets")
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
