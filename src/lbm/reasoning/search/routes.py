@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lbm.errors import LimitExceeded, NoWorlds, TooManyWorlds
+from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
+from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
+from lbm.reasoning.clock import until
 from lbm.reasoning.components.apart import Component, Split, assume, take_apart
 from lbm.reasoning.components.order import WIDTH, order
 from lbm.reasoning.search.judge import Judge, Judged, rows_of
 from lbm.reasoning.solvers.aside import Answers, Event, maxsat
-from lbm.reasoning.solvers.proof import model_of_clauses, satisfiable
+from lbm.reasoning.solvers.proof import find_model, model_of_clauses, satisfiable
 
 if TYPE_CHECKING:
     from lbm.reasoning.engine.presolve import WeightedClauses
@@ -40,7 +42,9 @@ _FOCUSED: Final = (5_000, 20_000, 0, 50_000)  # flips of focused walks, where no
 _CONFLICTS: Final = 2_000  # that a SAT solver may meet in between
 _MAX_LITERALS: Final = 200_000  # of clauses that hard formulae are turned into for them
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
+_PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
 _HEAD_START: Final = 0.1  # seconds of annealing before RC2 is started: many questions are settled by then
+_FIRST: Final = 0.5  # seconds for a SAT solver to find some model, to begin with
 _GRACE: Final = 1.0  # seconds to find out whether evidence or theory is to blame, when time is over
 
 Enough = Callable[[int | None, int], bool]
@@ -84,7 +88,12 @@ def find(
     search = _Search(judge, deadline, top, every, tell, enough, start, jobs)
     if search.glance(rng):
         return search.result()
-    return _exact(judge, top, every) or search.run(rng)
+    try:
+        with until(time.monotonic() + _PATIENCE * (search.deadline - time.monotonic())):
+            found = _exact(judge, top, every)
+    except NoAnswer:
+        found = None
+    return found or search.run(rng)
 
 
 def _exact(judge: Judge, top: int, every: bool) -> Found | None:
@@ -198,7 +207,8 @@ class _Search:
 
         clauses = self._few_clauses()
         if clauses is None:
-            return False
+            self._find_model()
+            return self._settled()
         soft = bool(clauses.weights.any())
         ground = ground_of(clauses) if not soft or len(theory.atoms) <= _GLANCE else None
         if ground is None:
@@ -253,6 +263,8 @@ class _Search:
     def run(self, rng: np.random.Generator) -> Found:
         """Search until the question is settled or time is over."""
         landscape = self._landscape()
+        if self.least is None and not self.start:
+            self._find_model()
         with ExitStack() as self.stack:
             if landscape is not None:
                 self._anneal(landscape, rng)
@@ -261,6 +273,19 @@ class _Search:
             while not self.ended and not self._over():
                 self._hear(self.deadline)
         return self.result()
+
+    def _find_model(self) -> None:
+        """Have a SAT solver find some model: chains may take long to meet the first where much is hard."""
+        judge = self.judge
+        hard = tuple(s for s, weight in zip(judge.theory, judge.weights, strict=True) if not weight)
+        if not 0 < len(hard) <= MAX_EXACT or len(judge.theory) > _MAX_LITERALS:
+            return
+        seconds = min(_FIRST, (self.deadline - time.monotonic()) / 4)
+        if seconds > 0:
+            theory = Theory.from_parts(judge.theory.atoms, hard)
+            model = find_model(theory, given=judge.given, seconds=seconds)
+            if model is not None:
+                self._add(list(model.values()))
 
     def _landscape(self) -> Landscape | None:
         """Return what is annealed; None: the theory is too large for that."""
