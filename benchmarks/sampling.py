@@ -3,9 +3,9 @@
 The rate is that of distinct models, each checked on its clauses, in a second. CMSGen is asked for one model
 after another for two seconds, its solver ready before the clock starts. lbm is asked for all at once, of a
 theory that it has not met before, its work on the theory included: by its fast method, which makes no promise
-about the distribution, for a number of draws that is doubled until the call takes a second; by tempered chains,
-which are uniform once they agree and say whether they do, for 10,000 draws and up to 20 s. CMSGen aims at even
-draws without a promise.
+about the distribution, for a number of draws that is doubled until the call takes a second; by tempered
+chains, which are uniform once they agree and say whether they do, for 10,000 draws and up to 20 s. CMSGen
+aims at even draws without a promise.
 
 How evenly: where there are at most 10,000 models they are listed, and the total variation distance of the
 draws from the uniform distribution is computed, with the largest error of the marginals. Draws that are
