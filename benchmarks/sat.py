@@ -4,8 +4,8 @@ Random 3-SAT: 200 atoms, 840 clauses, the first twenty instances that are satisf
 of `lbm.best` on a parsed theory in which all is hard, and it ends with a model that was evaluated on the
 formulae. Those of CaDiCaL and MiniSat, as PySAT has them, include handing over the clauses, as ours includes
 compiling them. Each instance is measured three times, ours with three seeds, and its time is the median.
-Every model is checked here too. `lbm.best` runs a SAT solver, MiniSat below RC2, in a second process beside
-its chains: the model is from whoever was first.
+Every model is checked here too. `lbm.best` asks MiniSat too, for 2,000 conflicts at a time between walks of
+its own, and later below RC2 in a second process beside its chains: the model is from whoever was first.
 
 Colouring: 200 nodes and 479 edges with a hidden 3-colouring, once as clauses and once as people write it,
 with `exactly(1, red(v), green(v), blue(v))`; the solvers are given the clauses.

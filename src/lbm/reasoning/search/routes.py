@@ -22,7 +22,7 @@ from lbm.reasoning.components.apart import Component, Split, assume, take_apart
 from lbm.reasoning.components.order import WIDTH, order
 from lbm.reasoning.search.judge import Judge, Judged, rows_of
 from lbm.reasoning.solvers.aside import Answers, Event, maxsat
-from lbm.reasoning.solvers.proof import find_model, model_of_clauses, satisfiable
+from lbm.reasoning.solvers.proof import find_model, satisfiable, solving
 
 if TYPE_CHECKING:
     from lbm.reasoning.engine.presolve import WeightedClauses
@@ -38,8 +38,8 @@ _QUICK: Final = 16  # atoms of a component whose worlds may be enumerated; past 
 _QUICK_LONG: Final = 12  # likewise, where weights do not fit 64 bits
 _GLANCE: Final = 300  # atoms up to which tabu search comes first
 _WALKS: Final = (5, 5, 10, 10, 20, 20)  # its walks: flips without a better world, times the number of atoms
-_FOCUSED: Final = (5_000, 20_000, 0, 50_000)  # flips of focused walks, where nothing is soft; 0: a solver
-_CONFLICTS: Final = 2_000  # that a SAT solver may meet in between
+_FOCUSED: Final = (5_000, 20_000) + (50_000,) * 30  # flips of focused walks, where nothing is soft
+_CONFLICTS: Final = 2_000  # that a SAT solver may meet between two of them
 _MAX_LITERALS: Final = 200_000  # of clauses that hard formulae are turned into for them
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
@@ -217,24 +217,25 @@ class _Search:
         x = random_states(ground.atoms, seed)
         if self.start is not None:
             x[: len(theory.atoms), 0] = self.start
+        solver = None if soft else solving(rows_of(clauses.literals, clauses.starts), conflicts=_CONFLICTS)
         for number, size in enumerate(_WALKS if soft else _FOCUSED):
             begun = x[:, number]
             if soft:
                 found = walk(ground, begun, idle=size * ground.atoms, seed=seed, number=number)
                 self._add(found.x[: len(theory.atoms)].astype(bool).tolist())
-            elif not size:
-                self._ask_solver(clauses)
             else:
-                found = focused(ground, begun, flips=max(size, 20 * ground.atoms), seed=seed, number=number)
+                flips = max(size, 20 * ground.atoms)
+                found = focused(ground, begun, flips=flips, seed=seed, number=number)
                 if not found.cost:
                     self._add(found.x[: len(theory.atoms)].astype(bool).tolist())
+            if solver is not None and number and not self._settled():
+                self._hear_solver(next(solver))
             if time.monotonic() > self.deadline or self._settled():
                 break
         return self._settled()
 
-    def _ask_solver(self, clauses: WeightedClauses) -> None:
-        """Ask a SAT solver about hard clauses, for a moment: where they have structure it sees that."""
-        model = model_of_clauses(rows_of(clauses.literals, clauses.starts), conflicts=_CONFLICTS)
+    def _hear_solver(self, model: list[bool] | bool | None) -> None:
+        """Take what a SAT solver says of hard clauses: where they have structure it sees that."""
         if model is False:
             raise self._nothing()
         if isinstance(model, list):

@@ -300,16 +300,18 @@ class _Solver:
         return sorted(self.solver.get_core() or ())
 
 
-def model_of_clauses(clauses: Iterable[list[int]], *, conflicts: int) -> list[bool] | bool | None:
-    """Return a model of clauses, by variable from 1 on; False: there is none; None: not within the conflicts.
+def solving(clauses: Iterable[list[int]], *, conflicts: int) -> Iterator[list[bool] | bool | None]:
+    """Yield None for every so many conflicts that settled nothing, then a model, or False: there is none.
 
-    Variables past the last one that a clause mentions are left out.
+    A model is given by variable from 1 on, without those past the last one that a clause mentions.
     """
     from pysat.solvers import Solver
 
     with Solver("minisat22", bootstrap_with=clauses) as solver:
-        solver.conf_budget(conflicts)
-        verdict = solver.solve_limited()
-        if verdict is True:
-            return [literal > 0 for literal in solver.get_model()]
-        return verdict if verdict is False else None
+        while True:
+            solver.conf_budget(conflicts)
+            verdict = solver.solve_limited()
+            if verdict is not None:
+                yield [literal > 0 for literal in solver.get_model()] if verdict else False
+                return
+            yield None
