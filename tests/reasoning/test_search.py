@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from decimal import Decimal
 from itertools import product
 
@@ -270,8 +271,12 @@ def test_an_interrupt_is_heard_while_kernels_run():
     with subprocess.Popen([sys.executable, "-c", SEARCH], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "begun\n"
-            time.sleep(0.5)
-            process.send_signal(signal.SIGINT)
+            for _ in range(20):  # one that meets a callback from C, while kernels are loaded, is lost
+                time.sleep(0.5)
+                process.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(3)
+                    break
             assert process.stdout.read().endswith("heard\n")
         finally:
             process.kill()
