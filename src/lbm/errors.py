@@ -187,6 +187,32 @@ class MissingExtra(LbmError, ImportError):
         return MissingExtra, (self.extra, self.purpose, self.package)
 
 
+class ContradictoryKnowledge(LbmError, ValueError):
+    """Formulae that are to be kept as they are, and that nothing keeps together; ``clash`` is their texts."""
+
+    def __init__(self, clash: Iterable[str]) -> None:
+        self.clash = tuple(clash)
+        super().__init__(self.clash)
+
+    def __str__(self) -> str:
+        shown = "; ".join(self.clash[:5]) + ("; ..." if len(self.clash) > 5 else "")
+        return (
+            f"hard=True needs formulae that can hold together, and these cannot: {shown}; give one a weight"
+        )
+
+
+class TrainingDiverged(LbmError, ArithmeticError):
+    """A cost that is no number any more, met at ``epoch``."""
+
+    def __init__(self, epoch: int, cost: float) -> None:
+        super().__init__(epoch, cost)
+        self.epoch = epoch
+        self.cost = cost
+
+    def __str__(self) -> str:
+        return f"expected a finite cost, got {self.cost} in epoch {self.epoch}: try a smaller learning_rate"
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to ``name``, if one is close.
 

@@ -1,0 +1,177 @@
+"""Training: LogicalRBM beside scikit-learn's BernoulliRBM, one epoch of one after one of the other.
+
+Both learn 10,000 rows of 784 columns of 0 and 1 with 500 hidden units by the same algorithm: 100 persistent
+chains (scikit-learn calls it stochastic maximum likelihood), batches of 100 rows, one learning rate, plain
+ascent, single precision. Rows are handwritten digits of 8 x 8 grey levels, drawn three times as large at
+random places of 28 x 28, a pixel being 1 with the probability that its grey level says. Ours also reads,
+checks and shuffles the rows in every epoch. Each number of threads has a process of its own. The
+reconstruction error is the mean of (x - σ(b + W σ(c + Wᵀx)))² after all epochs, by the same lines for both.
+They begin differently: ours at the means of the columns, scikit-learn's at zero.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from measuring.results import ROOT, Row, Run, Section, Table, quartiles, seconds, spread, times
+from numpy.typing import NDArray
+
+TITLE = "Training"
+THREADS = "OMP_NUM_THREADS OPENBLAS_NUM_THREADS MKL_NUM_THREADS NUMBA_NUM_THREADS".split()
+ROWS, HIDDEN, BATCH, RATE = 10_000, 500, 100, 0.05
+WANTED = {1: 0.75, 2: 0.6}  # of scikit-learn's time per epoch, by threads
+
+Wanted = list[tuple[str, bool]]
+
+
+# --- LogicalRBM and BernoulliRBM -----------------------------------------------------------------
+
+
+def large_digits(rows: int, seed: int = 0) -> NDArray[np.float32]:
+    """Return handwritten digits as rows of 784 zeros and ones."""
+    from sklearn.datasets import load_digits
+
+    random = np.random.default_rng(seed)
+    images = load_digits().images / 16
+    out = np.zeros((rows, 28, 28), dtype=np.float32)
+    for row, image in zip(out, images[random.integers(len(images), size=rows)], strict=True):
+        top, left = random.integers(5, size=2)
+        grey = np.kron(image, np.ones((3, 3)))
+        row[top : top + 24, left : left + 24] = random.random(grey.shape) < grey
+    return out.reshape(rows, 784)
+
+
+def compare_rbm(threads: int, epochs: int) -> Row:
+    """Return seconds of every epoch of both sides, the first left out, and what both reconstruct."""
+    import torch
+    from sklearn.neural_network import BernoulliRBM
+    from sklearn.utils import gen_even_slices
+
+    from lbm.training.unsupervised import LogicalRBM
+
+    torch.set_num_threads(threads)
+    x = large_digits(ROWS)
+    ours = LogicalRBM(hidden=HIDDEN, batch_size=BATCH, learning_rate=RATE, encode="never", random_state=0)
+    theirs = BernoulliRBM(HIDDEN, batch_size=BATCH, learning_rate=RATE, n_iter=1, random_state=0)
+    random = np.random.RandomState(1)
+    slices = list(gen_even_slices(ROWS, ROWS // BATCH, n_samples=ROWS))
+
+    def their_epoch() -> None:
+        """Do what ``fit`` does in one iteration; ``partial_fit`` would go over to double precision."""
+        for part in slices:
+            theirs._fit(x[part], random)
+
+    theirs.fit(x)
+    ours.partial_fit(x)
+    took: dict[str, list[float]] = {"theirs": [], "ours": []}
+    for _ in range(epochs):
+        for side, epoch in (("theirs", their_epoch), ("ours", lambda: ours.partial_fit(x))):
+            start = time.perf_counter()
+            epoch()
+            took[side].append(time.perf_counter() - start)
+    if theirs.components_.dtype != np.float32:
+        raise RuntimeError(f"BernoulliRBM went over to {theirs.components_.dtype}")
+    network = ours.network_
+    errors = {
+        "theirs": reconstruction_error(
+            x, theirs.components_.T, theirs.intercept_visible_, theirs.intercept_hidden_
+        ),
+        "ours": reconstruction_error(
+            x, *(p.detach().numpy() for p in (network.weights, network.visible_bias, network.hidden_bias))
+        ),
+    }
+    return {"seconds": took, "errors": errors, "epochs": epochs + 1}
+
+
+def reconstruction_error(x: NDArray[Any], weights: Any, visible_bias: Any, hidden_bias: Any) -> float:
+    from scipy.special import expit
+
+    hidden = expit(x @ weights + hidden_bias)
+    return float(np.mean((x - expit(hidden @ weights.T + visible_bias)) ** 2))
+
+
+def rbm_table(known: dict[tuple[Any, ...], Row]) -> tuple[Table, Wanted]:
+    shown, wanted = [], []
+    for threads, most in WANTED.items():
+        row = known.get(("rbm", threads))
+        if row is None:
+            continue
+        took, errors = row["seconds"], row["errors"]
+        median = {side: quartiles(values)[1] for side, values in took.items()}
+        share = median["ours"] / median["theirs"]
+        shown.append(
+            [
+                f"{threads}",
+                spread(took["ours"], seconds),
+                spread(took["theirs"], seconds),
+                times(share),
+                *(f"{errors[side]:.4f}" for side in ("ours", "theirs")),
+                f"{row['epochs']}",
+            ]
+        )
+        name = f"{threads} thread{'s' if threads > 1 else ''}: "
+        wanted.append((f"{name}at most {most} of BernoulliRBM's time per epoch", share <= most))
+        wanted.append((f"{name}a reconstruction error no worse", errors["ours"] <= errors["theirs"]))
+    columns = ["threads", "LogicalRBM, epoch", "BernoulliRBM, epoch", "ratio", "error", "its error", "epochs"]
+    return Table(f"{ROWS:,} x 784, {HIDDEN} hidden units, persistent chains", columns, shown), wanted
+
+
+# --- all comparisons -----------------------------------------------------------------------------
+# A comparison is a function that measures, which runs in a process of its own with a number of threads and an
+# amount of work; its keys, a name and that number; and a function that makes a table of what was measured.
+
+MEASURES: dict[str, Callable[..., Row]] = {"rbm": compare_rbm}
+TABLES: Sequence[Callable[[dict[tuple[Any, ...], Row]], tuple[Table, Wanted]]] = (rbm_table,)
+
+
+def keys_of(cores: int) -> list[tuple[str, int]]:
+    return [("rbm", threads) for threads in WANTED if threads <= cores]
+
+
+def measurer(quick: bool) -> Callable[[str, int], Row]:
+    amounts = {"rbm": 3 if quick else 15}
+
+    def measure(name: str, threads: int) -> Row:
+        environment = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
+        order = [sys.executable, __file__, "--aside", name, str(threads), str(amounts[name])]
+        done = subprocess.run(order, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        row: Row = json.loads(done.stdout)
+        return row
+
+    return measure
+
+
+def section(rows: list[Row]) -> Section:
+    known = {tuple(row["key"]): row for row in rows}
+    found = [make(known) for make in TABLES]
+    return Section([table for table, _ in found], [goal for _, wanted in found for goal in wanted])
+
+
+def training_sources() -> str:
+    """Return a digest of the room that is measured here."""
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "src" / "lbm" / "training").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--aside"]:
+        name, *numbers = sys.argv[2:]
+        print(json.dumps(MEASURES[name](*map(int, numbers))))
+        return
+    run = Run("training", __doc__)
+    run.head["training"] = training_sources()
+    run.show(section(run.each(keys_of(run.head["machine"]["cores"]), measurer(run.quick))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Small networks drawn at random, and what they are by enumeration of every hidden state, in plain NumPy."""
+
+from itertools import product
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from lbm.knowledge.formula import atom, cardinality
+from lbm.knowledge.theory import Theory
+from lbm.training.knowledge import compile_knowledge, label_names
+from lbm.training.network import Network
+from tests.strategies import BINARY
+
+COLUMNS = ("a", "b", "c")
+
+
+def networks(*, literals=None, max_hidden=2):
+    """Networks in double precision over three columns: knowledge of any shape, random weights everywhere.
+
+    Drawn from a number, not part by part: Hypothesis would spend longer on choosing than tests on testing.
+    """
+    return st.integers(0, 2**32).map(lambda seed: draw_network(seed, literals, max_hidden))
+
+
+def draw_network(seed, literals=None, max_hidden=2):
+    random = np.random.default_rng(seed)
+    labels = label_names("y", range(random.integers(2, 5)))
+    names = [*COLUMNS, *labels, labels[-1]]
+    theory = Theory([(_weight(random), _formula(random, names, 3)) for _ in range(random.integers(0, 3))])
+    network = Network(
+        compile_knowledge(
+            theory, columns=COLUMNS, labels=labels, confidence=float(random.choice([0.5, 2.0]))
+        ),
+        hidden=int(random.integers(0, max_hidden + 1)),
+        literals=str(random.choice(["tied", "free"])) if literals is None else literals,
+        dtype=torch.float64,
+    )
+    shake(network, seed)
+    return network
+
+
+def _weight(random):
+    weight = int(random.integers(-3, 4))
+    return weight or None
+
+
+def _formula(random, names, size):
+    if size <= 1:
+        return atom(str(random.choice(names)))
+    left = int(random.integers(1, size))
+    kind = str(random.choice(["not", *BINARY, "exactly"]))
+    if kind == "not":
+        return ~_formula(random, names, size)
+    parts = [_formula(random, names, left), _formula(random, names, size - left)]
+    return cardinality(kind, 1, parts) if kind == "exactly" else BINARY[kind](*parts)
+
+
+def shake(network, seed, scale=0.7):
+    """Move every parameter, so that nothing is special."""
+    random = np.random.default_rng(seed)
+    with torch.no_grad():
+        for values in network.parameters():
+            values.add_(torch.as_tensor(random.normal(0, scale, values.shape)))
+
+
+def numbers(tensor):
+    return tensor.detach().numpy()
+
+
+def plain_weights(network):
+    """Weights and biases over (columns, labels) x units, written out from the definitions."""
+    knowledge = network.knowledge
+    signs = knowledge.signs.toarray().astype(float)
+    weights, bias = np.zeros(signs.shape), np.zeros(signs.shape[1])
+    if network.literals == "tied":
+        kappa, movable = knowledge.initial.copy(), np.flatnonzero(~knowledge.fixed)
+        for i, theta in zip(movable, numbers(network.raw_confidence), strict=True):
+            kappa[i] = np.log1p(np.exp(theta))
+        for j in range(signs.shape[1]):
+            strength = sum(
+                kappa[i] for i, unit in zip(knowledge.owner, knowledge.unit, strict=True) if unit == j
+            )
+            weights[:, j] = strength * signs[:, j]
+            bias[j] = strength * (0.5 - (signs[:, j] > 0).sum())
+    else:
+        values = iter(numbers(network.literal_weights).tolist())
+        for j in range(signs.shape[1]):
+            for i in np.flatnonzero(signs[:, j]):
+                weights[i, j] = next(values)
+        for place, j in enumerate(network.order):
+            bias[j] = numbers(network.literal_bias)[place]
+    random = np.concatenate([numbers(network.weights), numbers(network.label_weights)])
+    return (
+        np.concatenate([weights, random], axis=1),
+        np.concatenate([bias, numbers(network.hidden_bias)]),
+        np.concatenate([numbers(network.visible_bias), numbers(network.label_bias)]),
+    )
+
+
+def patterns(network):
+    labels = len(network.knowledge.labels)
+    return np.array([[0.0], [1.0]]) if labels == 1 else np.eye(labels)
+
+
+def brute_log_scores(network, rows):
+    """log Σ_h exp(v·a + h·s(v)) for every row and class, by enumeration of h."""
+    weights, bias, visible = plain_weights(network)
+    states = np.array(list(product((0.0, 1.0), repeat=len(bias))))
+    out = np.zeros((len(rows), len(patterns(network))))
+    for i, row in enumerate(rows):
+        for k, pattern in enumerate(patterns(network)):
+            v = np.concatenate([row, pattern])
+            exponents = states @ (v @ weights + bias) + v @ visible
+            out[i, k] = np.logaddexp.reduce(exponents)
+    return out
+
+
+def softmax(scores):
+    shifted = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+EVERY_ROW = np.array(list(product((0.0, 1.0), repeat=len(COLUMNS))))
