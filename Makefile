@@ -40,7 +40,7 @@ demo: setup               ## the tour: from formulae to machines, their energies
 
 test: setup               ## all tests and the examples in docstrings, README and docs
 	$(call heading,tests)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 coverage: setup           ## the same, twice as slow, and how much of the source they reach
 	$(call heading,coverage)

@@ -1,4 +1,4 @@
-"""The tour that ``make demo`` gives: formulae become machines, and machines answer questions."""
+"""The tour that ``make demo`` gives: formulae become machines, and machines answer questions and learn."""
 
 from pathlib import Path
 
@@ -32,6 +32,20 @@ def ask(theory: Theory, query: str, given: str | None = None) -> None:
         print(f"  {line}")
 
 
+def learn() -> None:
+    print("\nTic-tac-toe: four of the eight rules, and every fifth of the 958 final boards to learn from")
+    boards = lbm.datasets.tic_tac_toe()
+    table, target = boards.table, boards.target
+    few = table.iloc[::5], target.iloc[::5]
+    known = lbm.LBMClassifier(knowledge=Theory(boards.rules[:4]), max_epochs=100, random_state=0).fit(*few)
+    print(f"  right on {known.score(table, target):.1%} of all boards; why the first one is a win for x:")
+    print("    " + known.explain(table.iloc[:1])[0].text(terms=2).replace("\n", "\n    "))
+    rules = known.rules(table, target)
+    print(f"  as rules, faithful to the machine on {rules.fidelity:.1%} of the boards:")
+    for rule in rules.rules:
+        print(f"    {rule.text}")
+
+
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     tell("xor")
@@ -60,6 +74,8 @@ def main() -> None:
     for name, chance in lbm.marginals(colouring).items():
         if "centre" in name:
             print(f"    {name:<20} {chance:.4f}")
+
+    learn()
 
 
 if __name__ == "__main__":

@@ -36,10 +36,18 @@ _HOMES = {
     "models": "lbm.reasoning.query",
     "sample": "lbm.reasoning.query",
     "Reasoner": "lbm.reasoning.reasoner",
+    "AtomEncoder": "lbm.training.encoder",
+    "LBMClassifier": "lbm.training.classifier",
+    "LogicalRBM": "lbm.training.unsupervised",
+    "load_model": "lbm.training.store",
+    "save_model": "lbm.training.store",
 }
 
 __all__ = [
+    "AtomEncoder",
     "Formula",
+    "LBMClassifier",
+    "LogicalRBM",
     "Machine",
     "Reasoner",
     "Theory",
@@ -57,6 +65,7 @@ __all__ = [
     "holds",
     "iff",
     "load",
+    "load_model",
     "log_partition",
     "log_probability",
     "marginals",
@@ -64,6 +73,7 @@ __all__ = [
     "parse",
     "sample",
     "save",
+    "save_model",
     "to_sdnf",
     "translate",
 ]
@@ -90,6 +100,10 @@ if TYPE_CHECKING:
         sample,
     )
     from lbm.reasoning.reasoner import Reasoner
+    from lbm.training.classifier import LBMClassifier
+    from lbm.training.encoder import AtomEncoder
+    from lbm.training.store import load_model, save_model
+    from lbm.training.unsupervised import LogicalRBM
 
 
 def __getattr__(name: str) -> Any:
