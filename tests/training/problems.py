@@ -1,5 +1,6 @@
 """Small networks drawn at random, and what they are by enumeration of every hidden state, in plain NumPy."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -28,10 +29,10 @@ def draw_network(seed, literals=None, max_hidden=2):
     labels = label_names("y", range(random.integers(2, 5)))
     names = [*COLUMNS, *labels, labels[-1]]
     theory = Theory([(_weight(random), _formula(random, names, 3)) for _ in range(random.integers(0, 3))])
+    confidence = float(random.choice([0.5, 2.0]))
+    knowledge = compile_knowledge(theory, columns=COLUMNS, labels=labels, confidence=confidence)
     network = Network(
-        compile_knowledge(
-            theory, columns=COLUMNS, labels=labels, confidence=float(random.choice([0.5, 2.0]))
-        ),
+        replace(knowledge, fixed=random.random(len(theory)) < 0.3),
         hidden=int(random.integers(0, max_hidden + 1)),
         literals=str(random.choice(["tied", "free"])) if literals is None else literals,
         dtype=torch.float64,
@@ -66,6 +67,11 @@ def shake(network, seed, scale=0.7):
 
 def numbers(tensor):
     return tensor.detach().numpy()
+
+
+def close(one, other, *, atol=1e-9, rtol=1e-7):
+    """Compare tensors; torch's own comparison takes a second to be imported."""
+    np.testing.assert_allclose(numbers(one), numbers(other), atol=atol, rtol=rtol)
 
 
 def plain_weights(network):

@@ -34,6 +34,7 @@ from lbm.training.descent import (
 )
 from lbm.training.knowledge import compile_knowledge
 from lbm.training.network import Network
+from tests.training.problems import close
 
 NAN = float("nan")
 COSTS = {
@@ -66,7 +67,7 @@ def same(one, other):
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
+@pytest.mark.parametrize("cost", [COSTS["quick"], COSTS["persistent"]], ids=["quick", "persistent"])
 def test_training_lowers_the_cost_of_rows_it_never_saw(cost):
     network, data, unseen = machine(), problem(), problem(seed=9)
     every = np.arange(60)
@@ -79,11 +80,11 @@ def test_training_lowers_the_cost_of_rows_it_never_saw(cost):
     assert [epoch.number for epoch in history] == list(range(1, len(history) + 1))
 
 
-@settings(max_examples=9)
-@given(st.sampled_from(list(COSTS)), st.integers(1, 20), st.booleans())
+@settings(max_examples=5)
+@given(st.sampled_from(list(COSTS)), st.integers(1, 15), st.booleans())
 def test_a_run_taken_up_at_any_batch_ends_bit_for_bit_as_one_never_stopped(name, batches, gaps):
     cost, data, every = COSTS[name], problem(30, gaps=gaps), np.arange(30)
-    plan = Plan(batch_size=7, max_epochs=5, patience=3)
+    plan = Plan(batch_size=7, max_epochs=4, patience=3)
     options = {"train": every[:24], "validation": every[24:]}
     whole = begin(machine())
     for _ in steps(whole, data, cost, plan, **options):
@@ -161,22 +162,25 @@ def test_without_validation_rows_a_generative_run_ends_by_its_budget():
     assert (progress.finished, progress.best) == ("epochs", None)
 
 
-def test_adam_is_that_of_torch():
-    network, twin = machine(), machine()
-    progress = begin(network)
-    names = [name for name, _ in network.named_parameters()]
-    rate = {name: 0.05 * (descent.CONFIDENCE_RATE if name == "raw_confidence" else 1.0) for name in names}
-    theirs = torch.optim.Adam([{"params": [p], "lr": rate[name]} for name, p in twin.named_parameters()])
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(5):
-        for mine, other in zip(network.parameters(), twin.parameters(), strict=True):
-            mine.grad = torch.randn(mine.shape, generator=generator)
-            other.grad = mine.grad.clone()
+def test_adam_steps_as_its_authors_say():
+    """Kingma and Ba (2015), algorithm 1, number by number."""
+    progress, random = begin(machine()), np.random.default_rng(0)
+    expected = {name: p.detach().numpy().astype(float) for name, p in progress.network.named_parameters()}
+    m = {name: np.zeros_like(values) for name, values in expected.items()}
+    v = {name: np.zeros_like(values) for name, values in expected.items()}
+    for t in range(1, 6):
+        for name, p in progress.network.named_parameters():
+            g = random.normal(size=p.shape).astype(np.float32)
+            p.grad = torch.as_tensor(g)
+            m[name] = 0.9 * m[name] + 0.1 * g
+            v[name] = 0.999 * v[name] + 0.001 * g**2
+            rate = 0.05 * (descent.CONFIDENCE_RATE if name == "raw_confidence" else 1.0)
+            bias = (1 - 0.9**t), (1 - 0.999**t)
+            expected[name] -= rate * (m[name] / bias[0]) / (np.sqrt(v[name] / bias[1]) + 1e-8)
         adam_step(progress, 0.05)
-        theirs.step()
-    for mine, other in zip(network.parameters(), twin.parameters(), strict=True):
-        torch.testing.assert_close(mine, other)
-    assert all(p.grad is None for p in network.parameters())
+    for name, p in progress.network.named_parameters():
+        np.testing.assert_allclose(p.detach().numpy(), expected[name], atol=1e-5, err_msg=name)
+        assert p.grad is None
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=400), st.floats(0, 0.5), st.integers(0, 9))
@@ -198,7 +202,7 @@ def test_rows_are_the_same_dense_and_sparse():
     indices = np.array([2, 0])
     dense, sparse = (rows_of(t, dtype=torch.float32, device="cpu") for t in (x, csr_array(x)))
     assert len(dense) == len(sparse) == 3
-    torch.testing.assert_close(dense.batch(indices), sparse.batch(indices), equal_nan=True)
+    close(dense.batch(indices), sparse.batch(indices))
     np.testing.assert_array_equal(dense.batch(indices).numpy(), x[indices])
 
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbm.errors import ContradictoryKnowledge, TooManyCubes, UnknownAtom, WeightError
@@ -41,6 +41,7 @@ def problems(draw):
     return Theory(draw(st.lists(statement, max_size=3))), labels
 
 
+@settings(max_examples=20)
 @given(problems())
 def test_exactly_one_cube_of_a_formula_is_true_where_it_holds_and_none_elsewhere(problem):
     theory, labels = problem
@@ -55,6 +56,7 @@ def test_exactly_one_cube_of_a_formula_is_true_where_it_holds_and_none_elsewhere
             assert true[knowledge.unit[knowledge.owner == number]].sum() == wanted
 
 
+@settings(max_examples=20)
 @given(problems())
 def test_a_formula_that_says_the_same_of_every_class_has_no_cube_with_a_label_true(problem):
     theory, labels = problem

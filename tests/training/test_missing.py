@@ -15,7 +15,7 @@ from lbm.training.costs import Cost, batch_cost
 from lbm.training.knowledge import compile_knowledge
 from lbm.training.missing import complete, find_patterns, predict_log_probabilities, summed_scores
 from lbm.training.network import Network
-from tests.training.problems import brute_log_scores, networks, shake, softmax
+from tests.training.problems import brute_log_scores, close, networks, shake, softmax
 from tests.training.test_costs import agree, fresh
 
 NAN = float("nan")
@@ -46,7 +46,7 @@ def brute_seen(network, rows, blocks=()):
     return np.array(out)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(networks())
 def test_probabilities_with_missing_values_are_sums_over_every_completion(network):
     assume(network.units <= 7)
@@ -55,7 +55,7 @@ def test_probabilities_with_missing_values_are_sums_over_every_completion(networ
     assert exact.all()
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(networks())
 def test_joint_scores_of_a_pattern_are_the_logarithms_of_its_sums(network):
     assume(network.units <= 7)
@@ -65,16 +65,16 @@ def test_joint_scores_of_a_pattern_are_the_logarithms_of_its_sums(network):
         np.testing.assert_allclose(found, brute_seen(network, SEEN[pattern.rows]), atol=1e-8)
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(networks(), st.sampled_from([Cost(), Cost(0.5, 0.0, l2=0.1)]))
 def test_gradients_with_missing_values_equal_finite_differences(network, cost):
-    x = torch.as_tensor(SEEN[[1, 2, 5, 8, 13, 26]])
-    kinds = torch.arange(6) % network.classes
-    weights = torch.linspace(0.5, 1.5, 6, dtype=torch.float64)
+    x = torch.as_tensor(SEEN[[1, 5, 13, 26]])
+    kinds = torch.arange(4) % network.classes
+    weights = torch.linspace(0.5, 1.5, 4, dtype=torch.float64)
     agree(network, lambda: batch_cost(network, cost, x, kinds, weights, generator=fresh())[0])
 
 
-@settings(max_examples=10)
+@settings(max_examples=3)
 @given(networks())
 def test_sums_in_parts_are_the_same_sums_with_the_same_gradients(network):
     x = torch.as_tensor(np.array([[NAN, NAN, 1.0], [NAN, NAN, 0.0], [NAN, NAN, 1.0]]))
@@ -84,8 +84,8 @@ def test_sums_in_parts_are_the_same_sums_with_the_same_gradients(network):
     chunk, missing.CHUNK = missing.CHUNK, 1
     try:
         parted = summed_scores(network, x, pattern)
-        torch.testing.assert_close(parted, whole)
-        torch.testing.assert_close(torch.autograd.grad(parted.sum(), network.visible_bias)[0], slopes)
+        close(parted, whole)
+        close(torch.autograd.grad(parted.sum(), network.visible_bias)[0], slopes)
     finally:
         missing.CHUNK = chunk
 
@@ -101,7 +101,7 @@ def test_columns_that_touch_no_hidden_unit_cancel_and_count_for_nothing():
     assert exact.all()
     x[0, 1:] = 0.0
     same, _ = predict_log_probabilities(network, torch.as_tensor(x))
-    torch.testing.assert_close(logs, same)
+    close(logs, same)
 
 
 BLOCKS = [((0, 1, 2), [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])]
@@ -111,7 +111,7 @@ def as_blocks(blocks):
     return [Block(torch.tensor(c), torch.tensor(p, dtype=torch.float64)) for c, p in blocks]
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(networks())
 def test_a_group_that_is_missing_together_takes_only_the_patterns_it_can_have(network):
     assume(network.units <= 7)
@@ -147,7 +147,7 @@ def test_sampled_probabilities_are_near_the_exact_ones(classes, monkeypatch):
     assert not exact.any()
     assert (found.exp() - truth.exp()).abs().max() < 0.1
     assert (found.exp() - truth.exp()).abs().mean() < 0.02
-    torch.testing.assert_close(found.exp().sum(dim=1), torch.ones(20, dtype=torch.float64))
+    close(found.exp().sum(dim=1), torch.ones(20, dtype=torch.float64))
 
 
 def test_a_sampled_prediction_depends_on_the_seed_and_on_its_row_alone():
@@ -157,7 +157,7 @@ def test_a_sampled_prediction_depends_on_the_seed_and_on_its_row_alone():
     rows = torch.as_tensor(x)
     all_, _ = predict_log_probabilities(network, rows, seed=1)
     some, _ = predict_log_probabilities(network, rows[[4, 2]], seed=1)
-    torch.testing.assert_close(some, all_[[4, 2]])
+    close(some, all_[[4, 2]])
     other, _ = predict_log_probabilities(network, rows, seed=2)
     assert not torch.equal(other, all_)
 

@@ -13,7 +13,15 @@ from lbm.knowledge.theory import Theory
 from lbm.training import network as module
 from lbm.training.knowledge import compile_knowledge
 from lbm.training.network import Network, inverse_softplus, to_machine
-from tests.training.problems import EVERY_ROW, brute_log_scores, networks, patterns, plain_weights, softmax
+from tests.training.problems import (
+    EVERY_ROW,
+    brute_log_scores,
+    close,
+    networks,
+    patterns,
+    plain_weights,
+    softmax,
+)
 
 ROWS = torch.as_tensor(EVERY_ROW)
 
@@ -23,6 +31,7 @@ def few(network):
     return network
 
 
+@settings(max_examples=15)
 @given(networks())
 def test_class_probabilities_are_those_of_every_hidden_state(network):
     few(network)
@@ -30,6 +39,7 @@ def test_class_probabilities_are_those_of_every_hidden_state(network):
     np.testing.assert_allclose(found, softmax(brute_log_scores(network, EVERY_ROW)), atol=1e-9)
 
 
+@settings(max_examples=15)
 @given(networks())
 def test_joint_scores_are_the_logarithms_of_every_hidden_state_summed(network):
     few(network)
@@ -37,6 +47,7 @@ def test_joint_scores_are_the_logarithms_of_every_hidden_state_summed(network):
     np.testing.assert_allclose(found, brute_log_scores(network, EVERY_ROW), atol=1e-8)
 
 
+@settings(max_examples=15)
 @given(networks())
 def test_inputs_of_units_follow_the_weights_both_ways(network):
     weights, bias, visible = plain_weights(network)
@@ -53,6 +64,7 @@ def test_inputs_of_units_follow_the_weights_both_ways(network):
     np.testing.assert_allclose(classes.detach().numpy(), down[:, 3:] @ patterns(network).T, atol=1e-9)
 
 
+@settings(max_examples=15)
 @given(networks())
 def test_the_machine_it_becomes_has_the_same_free_energy(network):
     machine = to_machine(network)
@@ -65,6 +77,7 @@ def test_the_machine_it_becomes_has_the_same_free_energy(network):
         )
 
 
+@settings(max_examples=15)
 @given(networks())
 def test_large_matrices_and_many_classes_are_weighed_in_parts_to_the_same_end(network):
     whole = network.log_scores(ROWS, joint=True)
@@ -74,9 +87,9 @@ def test_large_matrices_and_many_classes_are_weighed_in_parts_to_the_same_end(ne
     parted.dense = False
     chunk, module.CHUNK = module.CHUNK, 1
     try:
-        torch.testing.assert_close(parted.log_scores(ROWS, joint=True), whole)
+        close(parted.log_scores(ROWS, joint=True), whole)
         for mine, theirs in zip(parted.visible_inputs(h), down, strict=True):
-            torch.testing.assert_close(mine, theirs)
+            close(mine, theirs)
     finally:
         module.CHUNK = chunk
 
@@ -88,7 +101,7 @@ def test_free_literals_begin_as_tied_ones(network):
         Network(network.knowledge, hidden=2, literals=kind, dtype=torch.float64, seed=3)
         for kind in ("tied", "free")
     )
-    torch.testing.assert_close(tied.log_scores(ROWS, joint=True), free.log_scores(ROWS, joint=True))
+    close(tied.log_scores(ROWS, joint=True), free.log_scores(ROWS, joint=True))
 
 
 @given(st.lists(st.sampled_from(["a & b -> y", "~c -> ~y", "a -> y", "y", "a | c -> y"]), min_size=1))
@@ -105,7 +118,7 @@ def test_both_encodings_of_a_rule_give_the_same_class_probabilities(rules):
         )
         for encoding in ("sdnf", "rule")
     ]
-    torch.testing.assert_close(*found, rtol=0, atol=1e-12)
+    close(*found, rtol=0, atol=1e-12)
 
 
 @given(st.floats(-60, 9).map(lambda power: 10.0**power))
@@ -140,7 +153,7 @@ def test_confidences_of_a_million_stay_finite(literals, dtype):
 def test_every_precision_starts_from_the_same_weights():
     knowledge = compile_knowledge(None, columns="abc", labels="y")
     single, double = (Network(knowledge, hidden=4, dtype=t, seed=5) for t in (torch.float32, torch.float64))
-    torch.testing.assert_close(single.weights, double.weights.float(), rtol=0, atol=0)
+    close(single.weights, double.weights.float(), rtol=0, atol=0)
 
 
 def test_unknown_literals_are_an_error():

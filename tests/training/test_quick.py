@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lbm.training.costs import Cost, batch_cost
 from lbm.training.descent import CONFIDENCE_RATE, FIRST, SECOND, adam_step, begin
 from lbm.training.quick import Quick, suits
-from tests.training.problems import draw_network, networks
+from tests.training.problems import close, draw_network, networks
 from tests.training.test_costs import batch, fresh, gradients
 
 
@@ -51,7 +51,7 @@ def test_steps_are_those_of_the_general_way(network, cost):
         value.backward()
         adam_step(ways[1], 0.1)
     for mine, theirs in zip(ways[0].network.parameters(), ways[1].network.parameters(), strict=True):
-        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-6)
+        close(mine, theirs, atol=1e-6, rtol=1e-6)
 
 
 def test_the_quick_way_is_for_complete_rows_tied_literals_and_one_cost():

@@ -257,6 +257,8 @@ def _check_start(path: Path, where: str) -> None:
 
 def _read_facts(metadata: Mapping[str, str] | None, where: str) -> dict[str, Any]:
     """Return what the header says, each value checked for its type and range."""
+    if metadata and "lbm-model" in metadata:
+        _refuse(where, f"expected an {FORMAT}, found a trained model: lbm.load_model reads it")
     if not metadata or FORMAT not in metadata:
         _refuse(where, f"expected an {FORMAT}, found a safetensors file of something else")
     try:

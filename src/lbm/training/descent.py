@@ -6,6 +6,7 @@ Everything a run depends on is in :class:`Progress` and in its arguments. Random
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from time import monotonic
@@ -37,8 +38,7 @@ TOLERANCE: Final = 1e-4
 CONFIDENCE_RATE: Final = 10.0
 """How many times faster than weights confidences are learned: they are few and begin far from 0."""
 
-FIRST: Final = 0.9
-SECOND: Final = 0.999
+FIRST, SECOND = 0.9, 0.999
 """Adam's decay rates, β1 and β2."""
 
 SHUFFLE, SAMPLE, SPLIT = range(3)
@@ -188,21 +188,16 @@ def steps(
 ) -> Iterator[Progress]:
     """Descend, yielding ``progress`` after every batch: the places where a run can be left and taken up.
 
-    Parameters
-    ----------
-    train, validation
-        Numbers of the rows trained on and of those that judge an epoch; no row is in both.
+    ``train`` and ``validation`` number the rows trained on and those that judge an epoch, none in both.
     """
     clock = monotonic() - progress.seconds
-    quick = (
-        Quick(progress.network, progress.first, progress.second)
-        if suits(progress.network, cost, gaps=data.gaps)
-        else None
-    )
+    way = (progress.network, progress.first, progress.second)
+    quick = Quick(*way) if suits(progress.network, cost, gaps=data.gaps) else None
+    limit = float("inf") if plan.max_seconds is None else plan.max_seconds
     while progress.finished is None:
         if progress.epoch >= plan.max_epochs:
             progress.finished = "epochs"
-            break
+            return
         order = train[stream(plan.seed, SHUFFLE, progress.epoch).permutation(len(train))]
         while progress.position < len(order):
             indices = order[progress.position : progress.position + plan.batch_size]
@@ -212,13 +207,13 @@ def steps(
             progress.seconds = monotonic() - clock
             if progress.position < len(order):
                 yield progress
-                if plan.max_seconds is not None and progress.seconds > plan.max_seconds:
+                if progress.seconds > limit:
                     progress.finished = "seconds"
                     return
         _end_epoch(progress, data, cost, plan, len(order), validation)
         progress.seconds = monotonic() - clock
-        if progress.finished is None and plan.max_seconds is not None and progress.seconds > plan.max_seconds:
-            progress.finished = "seconds"
+        if progress.seconds > limit:
+            progress.finished = progress.finished or "seconds"
         yield progress
 
 
@@ -226,8 +221,7 @@ def train(
     progress: Progress, data: Data, cost: Cost, plan: Plan, *, train: Ints, validation: Ints
 ) -> tuple[Epoch, ...]:
     """Descend to the end, give the network its best parameters, and return the epochs."""
-    for _ in steps(progress, data, cost, plan, train=train, validation=validation):
-        pass
+    deque(steps(progress, data, cost, plan, train=train, validation=validation), maxlen=0)
     restore_best(progress)
     return tuple(progress.history)
 
@@ -248,12 +242,9 @@ def _update(
     x, kinds, weights = data.rows.batch(indices), data.kinds[indices], data.weights[indices]
     if quick is not None:
         progress.updates += 1
-        rate, decay = (plan.learning_rate, CONFIDENCE_RATE), (FIRST, SECOND)
-        found = quick.step(
-            cost, x.numpy(), kinds, weights, rows=rows, rate=rate, decay=decay, number=progress.updates
-        )
-        _check_finite(found, progress)
-        return found
+        options = {"rate": (plan.learning_rate, CONFIDENCE_RATE), "decay": (FIRST, SECOND)}
+        found = quick.step(cost, x.numpy(), kinds, weights, rows=rows, number=progress.updates, **options)
+        return _finite(found, progress)
     device = network.weights.device
     generator = torch.Generator(device=device)
     if cost.generative or data.gaps:
@@ -271,14 +262,14 @@ def _update(
         rows=rows,
     )
     value.backward()  # type: ignore[no-untyped-call]
-    _check_finite(value.item(), progress)
     adam_step(progress, plan.learning_rate)
-    return value.item()
+    return _finite(value.item(), progress)
 
 
-def _check_finite(cost: float, progress: Progress) -> None:
+def _finite(cost: float, progress: Progress) -> float:
     if not np.isfinite(cost):
         raise TrainingDiverged(progress.epoch + 1, cost)
+    return cost
 
 
 def _end_epoch(progress: Progress, data: Data, cost: Cost, plan: Plan, rows: int, validation: Ints) -> None:
@@ -400,10 +391,8 @@ def blocks_of(
     groups: Sequence[tuple[Sequence[int], ArrayLike]], *, dtype: torch.dtype, device: str
 ) -> tuple[Block, ...]:
     """Return blocks from (columns, patterns) pairs."""
-    return tuple(
-        Block(
-            torch.as_tensor(list(columns), dtype=torch.int64, device=device),
-            torch.as_tensor(np.asarray(patterns), dtype=dtype, device=device),
-        )
-        for columns, patterns in groups
-    )
+    made = []
+    for columns, patterns in groups:
+        numbers = torch.as_tensor(list(columns), dtype=torch.int64, device=device)
+        made.append(Block(numbers, torch.as_tensor(np.asarray(patterns), dtype=dtype, device=device)))
+    return tuple(made)

@@ -138,10 +138,21 @@ def label_bias(default: bool | float | Mapping[Any, float] | None, classes: NDAr
 
 
 def confidences(network: Network) -> tuple[Confidence, ...]:
-    """Return every formula with the confidence it began with and the one it has."""
-    known, final = network.knowledge, network.confidences().detach().cpu().numpy().tolist()
+    """Return every formula with the confidence it began with and the one it has.
+
+    Of free literals, the mean of sign times weight over the literals of the formula's units.
+    """
+    known = network.knowledge
+    final = network.confidences().detach().cpu().numpy()
+    if network.literals == "free":
+        lengths = np.diff(known.signs.indptr)
+        pull = network.literal_weights.detach().cpu().numpy() * known.signs.data
+        total = np.bincount(np.repeat(np.arange(known.units), lengths), pull, minlength=known.units)
+        among = np.bincount(known.owner, lengths[known.unit], minlength=len(final))
+        sums = np.bincount(known.owner, total[known.unit], minlength=len(final))
+        final = np.where(among > 0, sums / np.maximum(among, 1), final)
     texts = [str(statement) for statement in known.statements]
-    rows = zip(texts, known.initial.tolist(), final, known.fixed.tolist(), strict=True)
+    rows = zip(texts, known.initial.tolist(), final.tolist(), known.fixed.tolist(), strict=True)
     return tuple(Confidence(*row) for row in rows)
 
 

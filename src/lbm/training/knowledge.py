@@ -37,8 +37,6 @@ MAX_KNOWLEDGE_CUBES: Final = 4096
 MAX_CONFIDENCE: Final = 1e9
 """The largest confidence: past it sums in single precision lose the smaller ones."""
 
-ENCODINGS: Final = ("sdnf", "rule")
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -92,9 +90,7 @@ class Knowledge:
 
     def unit_confidences(self, confidences: Floats) -> Floats:
         """Return κ_j = Σ_{i owns j} κ_i of every unit, for confidences κ_i of the formulae."""
-        total: Floats = np.zeros(self.units)
-        np.add.at(total, self.unit, confidences[self.owner])
-        return total
+        return np.asarray(np.bincount(self.unit, confidences[self.owner], self.units), dtype=np.float64)
 
 
 def label_patterns(labels: int) -> NDArray[np.int8]:
@@ -156,7 +152,7 @@ def compile_knowledge(
     >>> rules.signs.toarray().T.tolist()
     [[1, -1, 0], [-1, 0, 0], [1, 1, 1]]
     """
-    if encoding not in ENCODINGS:
+    if encoding not in ("sdnf", "rule"):
         raise ValueError(f"expected the encoding 'sdnf' or 'rule', got {encoding!r}")
     if not 0 < epsilon < 1:
         raise ValueError(f"epsilon must lie strictly between 0 and 1, got {epsilon}")

@@ -203,9 +203,7 @@ class Network(nn.Module):
     def confidences(self) -> Tensor:
         """Return κ_i of every formula, shape (formulae,); with free literals those it began with."""
         if self.literals == "free":
-            return torch.as_tensor(
-                self.knowledge.initial, dtype=self.weights.dtype, device=self.weights.device
-            )
+            return self.positive.new_tensor(self.knowledge.initial)
         learned = softplus(self.raw_confidence)
         if len(self.movable) == len(self.given_confidence):
             return learned
@@ -219,17 +217,6 @@ class Network(nn.Module):
         if self.literals == "free":
             return (self.literal_weights / self.first_weights - 1.0).clamp(min=0.0)
         return (softplus(self.raw_confidence) / self.first_confidence - 1.0).clamp(min=0.0)
-
-    def _mean_strengths(self) -> Tensor:
-        known = self.knowledge
-        pull = self.literal_weights.detach().cpu().numpy() * known.signs.data
-        unit = np.repeat(np.arange(known.units), np.diff(known.signs.indptr))
-        number = np.bincount(unit, minlength=known.units)[known.unit]
-        total = np.bincount(unit, pull, minlength=known.units)[known.unit]
-        formulae = len(known.initial)
-        among = np.bincount(known.owner, number, minlength=formulae)
-        mean = np.bincount(known.owner, total, minlength=formulae) / np.maximum(among, 1)
-        return torch.as_tensor(np.where(among > 0, mean, known.initial), dtype=self.weights.dtype)
 
     def unit_confidences(self) -> Tensor:
         """Return κ_j = Σ_{i owns j} κ_i of the knowledge's units, in their order here."""

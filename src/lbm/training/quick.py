@@ -150,7 +150,7 @@ class Quick:
             if cost.l2:
                 value += cost.l2 / (2 * rows) * float((w * w).sum())
                 found[name] += cost.l2 / rows * w
-        if cost.trust and "raw_confidence" in self.parameters and len(self.movable):
+        if cost.trust and self.network.knowledge.units and len(self.movable):
             raw, began = self.parameters["raw_confidence"], self.network.first_confidence.numpy()
             growth = np.maximum(np.logaddexp(0, raw) / began - 1, 0)
             value += cost.trust / (2 * rows) * float((growth * growth).sum())

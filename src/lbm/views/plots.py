@@ -55,6 +55,13 @@ def draw(machine: Machine, path: str | Path, *, warn: Callable[[str], object] = 
     The same machine gives the same bytes, whatever style the user has set. ``warn`` is told if names
     hold characters that the font lacks.
     """
+    save_picture(lambda: network(machine), path, warn=warn)
+
+
+def save_picture(
+    make: Callable[[], Axes], path: str | Path, *, warn: Callable[[str], object] = warnings.warn
+) -> None:
+    """Write what ``make`` draws to a file, as :func:`draw` does."""
     kind = check_picture(path)
     undated: dict[str, dict[str, Any]] = {
         "svg": {"Date": None},
@@ -64,7 +71,7 @@ def draw(machine: Machine, path: str | Path, *, warn: Callable[[str], object] = 
     picture = io.BytesIO()
     with style.context(["default", {"svg.hashsalt": "lbm"}]), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        figure = network(machine).get_figure()
+        figure = make().get_figure()
         assert isinstance(figure, Figure)
         figure.savefig(
             picture, format=kind, dpi=150, bbox_inches="tight", pad_inches=0.15, metadata=undated[kind]

@@ -20,7 +20,10 @@ from lbm.views.commands.draw import draw_machine
 from lbm.views.commands.entails import entails_query
 from lbm.views.commands.measure import log_partition_of, log_probability_of
 from lbm.views.commands.models import list_models
+from lbm.views.commands.predict import predict_rows
+from lbm.views.commands.rules import extract_theory
 from lbm.views.commands.sample import sample_worlds
+from lbm.views.commands.train import train_model
 
 app = typer.Typer(
     name="lbm",
@@ -40,6 +43,9 @@ app.command("log-partition", short_help="log Z, the logarithm of the sum over wo
 app.command("log-probability", short_help="The logarithm of a world's probability.")(log_probability_of)
 app.command("convert", short_help="The same theory in another format.")(convert_theory)
 app.command("draw", short_help="The network as a picture.")(draw_machine)
+app.command("train", short_help="A classifier from a table and rules.")(train_model)
+app.command("predict", short_help="The class of each row, how sure, and why.")(predict_rows)
+app.command("rules", short_help="What a trained model learned, as formulae.")(extract_theory)
 
 
 @app.callback()
@@ -48,9 +54,9 @@ def about(
 ) -> None:
     """Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
 
-    Every command reads a theory from a file (.lbm, .cnf or .wcnf) or, as -, from standard input. Exit
-    status: 0 answered, 1 answered "no", 2 bad input or usage, 3 no answer within the budget,
-    130 interrupted.
+    Commands about theories read a file (.lbm, .cnf or .wcnf) or, as -, standard input; train, predict and
+    rules read tables (.csv or .parquet) and models. Exit status: 0 answered, 1 answered "no", 2 bad input or
+    usage, 3 no answer within the budget, 130 interrupted.
     """
     if version:
         from lbm import __version__

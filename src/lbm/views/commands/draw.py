@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lbm.views.commands import options, streams
+from lbm.views.commands import options, streams, tables
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 Input = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", help="A theory (.lbm, .cnf, .wcnf, or - for standard input) or a saved machine."
+        metavar="FILE",
+        help="A theory (.lbm, .cnf, .wcnf, or - for standard input), a saved machine or a trained model.",
     ),
 ]
 Output = Annotated[
@@ -41,7 +42,7 @@ def draw_machine(
     """Draw the network: visible units below, hidden units above with their cubes, weights as edges.
 
     Past 60 units in a row the picture is a summary: histograms of cube sizes and of weights. A saved
-    machine is drawn as it is; options that say how to translate are for theories.
+    machine and a trained model are drawn as they are; options that say how to translate are for theories.
 
     With --json: output, visible, hidden, definitional (numbers of units), summary (true or false).
     """
@@ -76,7 +77,7 @@ def draw_machine(
 
 
 def _saved(file: str) -> Machine | None:
-    """Return the machine in a file, or None if the file does not look like one."""
+    """Return the machine in a file, or that of a trained model; None: the file does not look like one."""
     path = Path(file)
     try:
         if not path.is_file():  # a pipe can be read only once
@@ -88,6 +89,13 @@ def _saved(file: str) -> Machine | None:
     # A machine begins with the length of its header, in eight bytes; no text has a NUL among these.
     if path.suffix.lower() != ".lbmm" and (start[8:] != b"{" or b"\0" not in start):
         return None
+    from lbm.training.archive import kind_of
+
+    if kind_of(path) == "lbm-model":
+        tables.require("drawing a trained model")
+        from lbm.training.network import to_machine
+
+        return to_machine(tables.load(file).network_)
     from lbm.machine.store import load
 
     return load(file)

@@ -1,0 +1,322 @@
+"""``lbm train``: a machine that starts from rules and improves with data."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lbm.views.commands import options, streams, tables
+
+if TYPE_CHECKING:
+    from lbm.knowledge.theory import Theory
+    from lbm.training.checkpoint import Run
+    from lbm.training.classifier import LBMClassifier
+    from lbm.training.descent import Epoch, Progress
+    from lbm.training.examples import Examples
+
+
+class CostKind(StrEnum):
+    """What training makes small."""
+
+    discriminative = "discriminative"
+    generative = "generative"
+    hybrid = "hybrid"
+
+
+Target = Annotated[str, typer.Option("--target", metavar="COLUMN", help="The column that holds the classes.")]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="MODEL", help="Where the model goes.")]
+Rules = Annotated[
+    str | None,
+    typer.Option("--knowledge", metavar="FILE", help="Rules over columns and target: .lbm, .cnf or .wcnf."),
+]
+Hidden = Annotated[int, typer.Option("--hidden", min=0, help="Hidden units beside those of the rules.")]
+Epochs = Annotated[int, typer.Option("--epochs", min=0, help="Passes over the rows, at most.")]
+Budget = Annotated[
+    float | None, typer.Option("--seconds", callback=options.positive, help="Time for training, at most.")
+]
+Rate = Annotated[float, typer.Option("--learning-rate", callback=options.positive, help="Adam's.")]
+Batch = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size", min=1, help="Rows between two updates; by default 8 to 256, by their number."
+    ),
+]
+Trust = Annotated[
+    float,
+    typer.Option("--confidence", callback=options.positive, help="What rules without a weight begin with."),
+]
+Hard = Annotated[bool, typer.Option("--hard", help="Rules without a weight stay as they are.")]
+Costs = Annotated[CostKind, typer.Option("--cost", help="What training makes small.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed and data, the same model.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from MODEL.checkpoint; without one, begin.")]
+Plot = Annotated[
+    str | None,
+    typer.Option("--plot", metavar="OUT", help="A picture of the learning curve: .svg, .png or .pdf."),
+]
+
+
+def train_model(
+    data: tables.Table,
+    target: Target,
+    output: Output,
+    knowledge: Rules = None,
+    hidden: Hidden = 50,
+    epochs: Epochs = 200,
+    seconds: Budget = None,
+    learning_rate: Rate = 0.01,
+    batch_size: Batch = None,
+    confidence: Trust = 5.0,
+    hard: Hard = False,
+    cost: Costs = CostKind.discriminative,
+    resume: Resume = False,
+    plot: Plot = None,
+    lenient: options.Lenient = False,
+    as_json: options.Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Train a classifier on a table, starting from rules if there are some.
+
+    Columns of 0, 1 and missing values are atoms by their names; others become atoms such as 'age <= 30' and
+    'colour = red', chosen from the first 100,000 rows. With two classes the target is an atom, true for the
+    second in order; with more there is an atom 'target = class' for each.
+
+    After every epoch, and every 10 seconds of a long one, the run is kept in MODEL.checkpoint. Interrupted or
+    killed, it goes on with --resume and the same options, and ends with the same model, bit for bit. A larger
+    --epochs or --seconds may be given then.
+
+    With --json: model, rows, columns, atoms (their numbers), left_out (names of columns), target, classes,
+    hidden, epochs, stopped (patience, epochs or seconds), seconds, validation_rows, validation_accuracy,
+    validation_cost, confidences (list of formula, before, after, fixed), broken (list of formula, rows and
+    the first of them).
+    """
+    tables.require("lbm train")
+    tables.check_place(output)
+    if plot is not None:
+        from lbm.views import plots
+
+        plots.check_picture(plot)
+        tables.check_place(plot)
+    if data == "-" == knowledge:
+        raise typer.BadParameter("standard input can be the data or the knowledge, not both")
+    theory = None if knowledge is None else streams.read_theory(knowledge, lenient=lenient)
+    with streams.working("reading the table"):
+        from lbm.training.checkpoint import finish, prepare
+        from lbm.training.classifier import LBMClassifier
+        from lbm.training.store import save_model
+
+        with tables.plainly():
+            examples = _read(data, target, theory)
+            classifier = LBMClassifier(
+                knowledge=theory,
+                hidden=hidden,
+                target=target,
+                confidence=confidence,
+                hard=hard,
+                cost=cost.value,
+                learning_rate=learning_rate,
+                max_epochs=epochs,
+                max_seconds=seconds,
+                batch_size=batch_size,
+                random_state=seed,
+            )
+            run = prepare(classifier, examples)
+    progress = _descend(run, output, resume)
+    spent = progress.seconds
+    finish(run, progress)
+    save_model(classifier, output)
+    _checkpoint(output).unlink(missing_ok=True)
+    if plot is not None:
+        from lbm.views import curves
+
+        plots.save_picture(lambda: curves.learning_curve(classifier.history_), plot, warn=streams.warn)
+    facts = _facts(classifier, examples, run, output, spent)
+    if as_json:
+        streams.say_json(facts)
+    else:
+        streams.say(*_lines(facts))
+
+
+def _read(data: str, target: str, theory: Theory | None) -> Examples:
+    from lbm.knowledge.formula import atoms_of
+    from lbm.training.examples import read_examples
+
+    mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
+    with tables.opened(data) as table:
+        return read_examples(table, target, mentioned=mentioned)
+
+
+def _checkpoint(output: str) -> Path:
+    from lbm.training.checkpoint import checkpoint_path
+
+    return checkpoint_path(output)
+
+
+# --- while it runs -------------------------------------------------------------------------------
+
+
+def _descend(run: Run, output: str, resume: bool) -> Progress:
+    """Train to the end; interrupted, say how to go on."""
+    from lbm.training.checkpoint import load_checkpoint, train
+    from lbm.training.descent import begin
+
+    path = _checkpoint(output)
+    if resume and path.exists():
+        progress = load_checkpoint(run, path, warn=streams.warn)
+        done = f"epoch {progress.epoch + 1}, row {progress.position:,}"
+        streams.remark(f"going on from {path}: {done}")
+    else:
+        if resume:
+            streams.remark(f"there is no {path}: training begins anew")
+        elif path.exists():
+            streams.warn(f"{path} holds a run that did not end: it is replaced")
+        progress = begin(run.classifier.network_)
+    with interrupts_noted() as stop, _bar(run) as show:
+        ended = train(run, progress, path, on_step=show, stop=stop)
+    if not ended:
+        streams.remark(f"the run is kept in {path}: the same command with --resume goes on")
+        raise KeyboardInterrupt
+    return progress
+
+
+@contextmanager
+def interrupts_noted() -> Iterator[Callable[[], bool]]:
+    """Give a function that says whether Ctrl-C was pressed; pressed twice, it interrupts at once.
+
+    So a batch is never left half done, and what is kept is a place to go on from.
+    """
+    pressed = False
+
+    def note(*_: object) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _bar(run: Run) -> Iterator[Callable[[Progress], object]]:
+    """Give what is called after every batch: on a terminal it moves a bar, in a pipe it does nothing."""
+    if not tables.on_terminal():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    plan, rows = run.plan, max(1, len(run.train))
+    text = TextColumn("{task.description}", markup=False)
+    ends = TextColumn("at most left")
+    parts = (text, BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(), ends)
+    with Bar(*parts, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def show(progress: Progress) -> None:
+            done = (progress.epoch + progress.position / rows) / max(1, plan.max_epochs)
+            if plan.max_seconds is not None:
+                done = max(done, progress.seconds / plan.max_seconds)
+            bar.update(task, completed=min(done, 1.0), description=describe(progress))
+
+        yield show
+
+
+def describe(progress: Progress) -> str:
+    """Return where a run stands, in one line: the epoch, its loss, and the last validation score."""
+    words = [f"epoch {progress.epoch + (progress.position > 0)}"]
+    if progress.position:
+        words.append(f"loss {progress.total / progress.position:.4f}")
+    elif progress.history:
+        words.append(f"loss {progress.history[-1].cost:.4f}")
+    if progress.history and progress.history[-1].validation_accuracy is not None:
+        words.append(f"validation {progress.history[-1].validation_accuracy:.2%}")
+    return ", ".join(words)
+
+
+# --- what came of it -----------------------------------------------------------------------------
+
+
+def best_epoch(history: tuple[Epoch, ...]) -> Epoch | None:
+    """Return the epoch whose parameters were kept, if rows were put aside to judge by."""
+    judged = [epoch for epoch in history if epoch.validation_cost is not None]
+    return min(judged, key=lambda epoch: epoch.validation_cost or 0.0) if judged else None
+
+
+def _facts(
+    classifier: LBMClassifier, examples: Examples, run: Run, output: str, spent: float
+) -> dict[str, Any]:
+    layout, best = classifier.layout_, best_epoch(classifier.history_)
+    return {
+        "model": output,
+        "rows": len(examples.kinds),
+        "columns": len(layout.columns),
+        "atoms": len(layout.atoms),
+        "left_out": [*layout.constant, *layout.empty],
+        "target": classifier.target_,
+        "classes": classifier.classes_.tolist(),
+        "hidden": classifier.hidden,
+        "epochs": len(classifier.history_),
+        "stopped": classifier.stopped_,
+        "seconds": round(spent, 3),
+        "validation_rows": len(run.validation),
+        "validation_accuracy": None if best is None else best.validation_accuracy,
+        "validation_cost": None if best is None else best.validation_cost,
+        "confidences": [
+            {"formula": c.formula, "before": c.initial, "after": c.final, "fixed": c.fixed}
+            for c in classifier.confidences_
+        ],
+        "broken": [
+            {"formula": b.formula, "rows": b.count, "first": [row + 1 for row in b.rows[:5]]}
+            for b in classifier.broken_
+        ],
+    }
+
+
+def _lines(facts: dict[str, Any]) -> Iterator[str]:
+    counted = streams.counted
+    classes = ", ".join(map(str, facts["classes"][:10])) + (", ..." if len(facts["classes"]) > 10 else "")
+    yield ", ".join(counted(facts[f"{what}s"], what) for what in ("row", "column", "atom"))
+    if left := facts["left_out"]:
+        names = ", ".join(left[:10]) + (f" and {len(left) - 10:,} more" if len(left) > 10 else "")
+        yield f"left out, since they hold one value or none: {names}"
+    yield f"{facts['target']}: {counted(len(facts['classes']), 'class', 'classes')}: {classes}"
+    yield f"{counted(facts['epochs'], 'epoch')} in {facts['seconds']:.1f} s, ended by {facts['stopped']}"
+    if facts["validation_accuracy"] is not None:
+        aside = counted(facts["validation_rows"], "row")
+        yield f"validation accuracy {facts['validation_accuracy']:.2%} of {aside} put aside"
+    else:
+        yield "validation: none, every row was trained on"
+    if rules := facts["confidences"]:
+        yield "confidences of the rules, before and after:"
+        shown = streams.listed(rules)
+        rows = ((f"{r['before']:.3g}", f"{r['after']:.3g}", _moved(r), r["formula"]) for r in rules[:shown])
+        yield from streams.table(rows, right=(0, 1))
+        if shown < len(rules):
+            yield f"  and {len(rules) - shown:,} more: --json lists them"
+    for part in facts["broken"]:
+        which = ", ".join(map(str, part["first"])) + (", ..." if part["rows"] > len(part["first"]) else "")
+        yield f"broken by {counted(part['rows'], 'row')} ({which}): {part['formula']}"
+    yield f"written to {facts['model']}"
+
+
+def _moved(rule: dict[str, Any]) -> str:
+    """Return what became of a rule: one that lost half of its confidence has fallen."""
+    if rule["fixed"]:
+        return "fixed"
+    if rule["after"] < rule["before"] / 2:
+        return "fallen"
+    return "risen" if rule["after"] > 2 * rule["before"] else ""
