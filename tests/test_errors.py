@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lbm.errors
 from lbm.errors import (
+    ContradictoryKnowledge,
     FileError,
     LbmError,
     LimitExceeded,
@@ -21,6 +22,7 @@ from lbm.errors import (
     ParseError,
     TooManyCubes,
     TooManyWorlds,
+    TrainingDiverged,
     UnknownAtom,
     WeightError,
     WorkersDied,
@@ -38,12 +40,14 @@ SAMPLES = [
     TooManyCubes("too many cubes", limit="max_cubes", value=128),
     UnknownAtom("brid", ["bird", "penguin"], "machine"),
     UnknownAtom("x", []),
+    ContradictoryKnowledge(["a", "~a"]),
     FileError("cannot read f.lbm: no such file"),
     MachineFileError("f.lbm is no machine"),
     MissingExtra("plots", "drawing", "matplotlib"),
     NoAnswer("no answer within 1 second"),
     NoWorlds(),
     TooManyWorlds("too many worlds", limit="LIMIT", value=30),
+    TrainingDiverged(3, float("inf")),
     WorkersDied([3, 5], 4, "exit code -9"),
     WrongDistribution("block Gibbs samples a machine"),
 ]
