@@ -1,11 +1,18 @@
 """How tests run: how many examples Hypothesis draws, and where the larger data sets are."""
 
 import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A process started in the background may be told to ignore interrupts; tests send themselves some.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline and no check for slowness: on a shared machine both measure the neighbours.
 _COMMON = {
@@ -14,7 +21,7 @@ _COMMON = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow],
 }
-settings.register_profile("ci", max_examples=40, **_COMMON)
+settings.register_profile("ci", max_examples=30, **_COMMON)
 settings.register_profile("quick", max_examples=20, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

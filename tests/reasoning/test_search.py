@@ -250,7 +250,9 @@ def test_a_budget_shorter_than_one_sweep():
 
 
 SEARCH = """
+import signal
 import lbm, numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.theory import PackedStatements
 rng = np.random.default_rng(0)

@@ -109,9 +109,11 @@ def patterns(network):
     return np.array([[0.0], [1.0]]) if labels == 1 else np.eye(labels)
 
 
-def brute_log_scores(network, rows):
-    """log Σ_h exp(v·a + h·s(v)) for every row and class, by enumeration of h."""
+def brute_log_scores(network, rows, *, unaided=False):
+    """log Σ_h exp(v·a + h·s(v)) for every row and class, by enumeration of h; of knowledge, or without."""
     weights, bias, visible = plain_weights(network)
+    if unaided:
+        weights, bias = weights[:, network.knowledge.units :], bias[network.knowledge.units :]
     states = np.array(list(product((0.0, 1.0), repeat=len(bias))))
     out = np.zeros((len(rows), len(patterns(network))))
     for i, row in enumerate(rows):

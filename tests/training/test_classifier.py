@@ -97,6 +97,15 @@ def test_rules_of_one_direction_leave_rows_undecided_until_there_is_a_default(da
     assert not closed.undecided(data.table).any()
 
 
+def test_units_that_are_not_knowledge_say_nothing_before_there_is_data():
+    data = monk(1)
+    options = {"target": data.target.name, "columns": data.table.columns}
+    with_units = LBMClassifier.from_knowledge(Theory(data.rules), hidden=5, random_state=0, **options)
+    alone = LBMClassifier.from_knowledge(Theory(data.rules), **options)
+    np.testing.assert_allclose(with_units.predict_proba(data.table), alone.predict_proba(data.table))
+    assert with_units.partial_fit(data.table, data.target).network_.label_weights.abs().min() > 0
+
+
 def test_missing_values_are_summed_out_and_undecided_where_no_value_could_decide():
     rules = LBMClassifier.from_knowledge("a & b -> y", target="y", columns=["a", "b", "c"])
     rows = pd.DataFrame({"a": [1, 0, NAN, 1], "b": [NAN, NAN, NAN, 1], "c": [0, NAN, 1, NAN]})

@@ -73,13 +73,17 @@ def test_discriminative_cost_is_minus_the_logarithm_of_the_class_probability(net
     logs = np.log(softmax(brute_log_scores(network, x.numpy())))[np.arange(len(x)), kinds]
     assert value.item() == pytest.approx(-(weights.numpy() * logs).mean(), abs=1e-9)
     assert chains is None
+    if network.hidden and network.knowledge.units:
+        alone = np.log(softmax(brute_log_scores(network, x.numpy(), unaided=True)))[np.arange(len(x)), kinds]
+        value, _ = batch_cost(network, Cost(unaided=0.3), x, kinds, weights, generator=fresh())
+        assert value.item() == pytest.approx(-(weights.numpy() * (0.7 * logs + 0.3 * alone)).mean(), abs=1e-9)
 
 
 @settings(max_examples=8)
 @given(networks(), st.integers(0, 99))
 def test_gradients_of_the_discriminative_cost_equal_finite_differences(network, seed):
     x, kinds, weights = batch(network, seed)
-    cost = Cost(l1=0.1, l2=0.2, trust=0.3)
+    cost = Cost(l1=0.1, l2=0.2, trust=0.3, unaided=0.4)
     agree(network, lambda: batch_cost(network, cost, x, kinds, weights, generator=fresh())[0])
 
 
@@ -240,6 +244,7 @@ def test_confidences_fall_for_nothing_and_grow_at_a_price():
         ("hybrid", {"alpha": -1.0}, "alpha is a number from 0 up"),
         ("hybrid", {"l2": float("nan")}, "l2 is a number from 0 up"),
         ("generative", {"steps": 0}, "steps is a whole number from 1 up"),
+        ("discriminative", {"unaided": 1.5}, "unaided is a share from 0 to 1"),
     ],
 )
 def test_a_cost_that_makes_no_sense_is_refused(kind, options, message):

@@ -19,7 +19,7 @@ from tests.training.test_costs import batch, fresh, gradients
 @given(
     networks(literals="tied"),
     st.integers(0, 99),
-    st.sampled_from([Cost(), Cost(0.5, l1=0.1, l2=0.2, trust=0.3)]),
+    st.sampled_from([Cost(), Cost(0.5, l1=0.1, l2=0.2, trust=0.3, unaided=0.4)]),
 )
 def test_slopes_are_those_of_the_general_way(network, seed, cost):
     if not suits(network, cost, gaps=False):
@@ -34,7 +34,9 @@ def test_slopes_are_those_of_the_general_way(network, seed, cost):
 
 
 @settings(max_examples=10)
-@given(networks(literals="tied"), st.sampled_from([Cost(), Cost(0.5, l1=0.1, l2=0.2, trust=0.3)]))
+@given(
+    networks(literals="tied"), st.sampled_from([Cost(), Cost(0.5, l1=0.1, l2=0.2, trust=0.3, unaided=0.4)])
+)
 def test_steps_are_those_of_the_general_way(network, cost):
     if not suits(network, cost, gaps=False):
         return

@@ -83,8 +83,11 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         without a better one, and the best one's parameters are kept. None are put aside where a class has
         fewer than 5 rows or fewer than 30 rows would judge; the cost of training then decides.
     l1, l2, trust
-        Penalties: on weights that are not knowledge, and on confidences that leave where they began. They are
-        priors, fixed whatever the number of rows: see :class:`lbm.training.costs.Cost`.
+        Penalties: on weights that are not knowledge, and on confidences that outgrow where they began. They
+        are priors, fixed whatever the number of rows: see :class:`lbm.training.costs.Cost`.
+    unaided
+        The share of the discriminative cost that is asked of the machine without its knowledge, so that what
+        rules explain is learned from nonetheless.
     class_weight
         None, ``balanced``, or a dict from classes to weights.
     encode
@@ -150,6 +153,7 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         l1: float = 0.0,
         l2: float = 0.05,
         trust: float = 1.0,
+        unaided: float = 0.5,
         class_weight: Any = None,
         encode: str = "auto",
         names: Sequence[str] | None = None,
@@ -180,6 +184,7 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         self.l1 = l1
         self.l2 = l2
         self.trust = trust
+        self.unaided = unaided
         self.class_weight = class_weight
         self.encode = encode
         self.names = names
@@ -284,6 +289,8 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         self.n_features_in_ = len(layout.columns)
         self.feature_names_in_ = np.array(layout.columns, dtype=object)
         self._assemble(layout, kinds, target, theory)
+        with torch.no_grad():
+            self.network_.label_weights.zero_()  # units that are not knowledge have nothing to say yet
         return self
 
     # -- answers --

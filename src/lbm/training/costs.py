@@ -44,6 +44,10 @@ class Cost:
         The penalty τ/2 Σ_i max(0, κ_i/κ_i⁰ - 1)² on confidences that outgrow where they began, or so on every
         free literal. Without it a rule that is never wrong grows until the rows it covers teach nothing else.
         To fall costs nothing.
+    unaided
+        The share u of the discriminative cost that is asked of the machine without its knowledge, of rows
+        that miss nothing: (1 - u) (-log p(k | x)) + u (-log p(k | x) of the other units and biases alone).
+        Without it rules explain their rows away, and what those rows say beside is not learned.
     """
 
     discriminative: float = 1.0
@@ -53,6 +57,7 @@ class Cost:
     l1: float = 0.0
     l2: float = 0.0
     trust: float = 0.0
+    unaided: float = 0.0
 
 
 def cost_of(
@@ -65,6 +70,7 @@ def cost_of(
     l1: float = 0.0,
     l2: float = 0.0,
     trust: float = 0.0,
+    unaided: float = 0.0,
 ) -> Cost:
     """Return the cost of one of three kinds; ``alpha`` and ``beta`` are those of ``hybrid``."""
     if kind not in KINDS:
@@ -74,8 +80,10 @@ def cost_of(
             raise ValueError(f"{name} is a number from 0 up, got {value}")
     if steps < 1:
         raise ValueError(f"steps is a whole number from 1 up, got {steps}")
+    if not 0 <= unaided <= 1:
+        raise ValueError(f"unaided is a share from 0 to 1, got {unaided}")
     both = {"discriminative": (1.0, 0.0), "generative": (0.0, 1.0), "hybrid": (beta, alpha)}[kind]
-    return Cost(*both, steps, persistent, l1, l2, trust)
+    return Cost(*both, steps, persistent, l1, l2, trust, unaided)
 
 
 def batch_cost(
@@ -116,6 +124,8 @@ def batch_cost(
         seen = _seen_scores(network, x, generator, blocks) if gaps else None
         scores = network.log_scores(x, joint=bool(cost.generative)) if seen is None else seen
         surprise = functional.cross_entropy(scores, kinds, reduction="none")
+        if cost.unaided and network.hidden and network.knowledge.units:
+            surprise = _with_unaided(network, cost.unaided, surprise, x, kinds)
         terms.append(weights @ surprise * (cost.discriminative / len(x)))
     if cost.generative:
         if gaps:
@@ -135,6 +145,13 @@ def batch_cost(
     if cost.l1 or cost.l2 or (cost.trust and network.knowledge.units):
         terms.append(penalty(network, cost) / rows)
     return sum(terms[1:], terms[0]), chains
+
+
+def _with_unaided(network: Network, share: float, surprise: Tensor, x: Tensor, kinds: Tensor) -> Tensor:
+    """Return -log p(k | x) of every row, a share of it that of the machine without its knowledge."""
+    whole = ~torch.isnan(x).any(dim=1)
+    alone = functional.cross_entropy(network.unaided_scores(torch.nan_to_num(x)), kinds, reduction="none")
+    return torch.where(whole, (1 - share) * surprise + share * alone, surprise)
 
 
 def free_energies(network: Network, states: Chains) -> Tensor:

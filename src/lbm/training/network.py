@@ -306,12 +306,16 @@ class Network(nn.Module):
 
         Without ``joint``, terms that are the same for every class are left out: softmax still gives p(k | x).
         """
-        scores = self._random_scores(torch.addmm(self.hidden_bias, x, self.weights))
+        scores = self.unaided_scores(x)
         if self.knowledge.units:
             strength = self._strength()
             known = self._known_inputs(x, strength, 0 if joint else self.silent)
             scores = scores + self._known_scores(known, strength, joint=joint)
         return scores + (x @ self.visible_bias)[:, None] if joint else scores
+
+    def unaided_scores(self, x: Tensor) -> Tensor:
+        """Return -F(x, k) of the machine without its knowledge, up to what is the same for every class."""
+        return self._random_scores(torch.addmm(self.hidden_bias, x, self.weights))
 
     def scores_of_inputs(self, inputs: Tensor) -> Tensor:
         """Return d·L_k + Σ_j log(1 + exp s_j(x, k)) for inputs from :meth:`feature_inputs`."""

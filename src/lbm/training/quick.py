@@ -97,18 +97,16 @@ class Quick:
         every = (x @ own["weights"] + own["hidden_bias"])[:, None, :] + patterns @ own["label_weights"]
         total, on = _softplus(every)
         scores = total.sum(axis=2) + patterns @ own["label_bias"]
+        scale = weights * (cost.discriminative / len(x))
         if self.speaking:
             matched, low, high, gain = self._gains(x)
-            scores += _by_label(gain, self.head_labels, patterns.shape[1]) @ patterns.T
-        scores -= scores.max(axis=1, keepdims=True)
-        odds = np.exp(scores)
-        sums = odds.sum(axis=1)
-        at = np.arange(len(x))
-        scale = weights * (cost.discriminative / len(x))
-        value = float(scale @ (np.log(sums) - scores[at, kinds]))
-        odds /= sums[:, None]
-        odds[at, kinds] -= 1
-        odds *= scale[:, None]
+            share = cost.unaided if self.network.hidden else 0.0
+            aided = scores + _by_label(gain, self.head_labels, patterns.shape[1]) @ patterns.T
+            value, known = _surprise(aided, kinds, (1 - share) * scale)
+            more, odds = _surprise(scores, kinds, share * scale) if share else (0.0, 0.0)
+            value, odds = value + more, known + odds
+        else:
+            value, odds = _surprise(scores, kinds, scale)
 
         on *= odds[:, :, None]
         pulled = on.sum(axis=1)
@@ -119,7 +117,7 @@ class Quick:
             "label_bias": odds.sum(axis=0) @ patterns,
         }
         if self.speaking:
-            pull = (odds @ patterns)[:, self.head_labels]
+            pull = (known @ patterns)[:, self.head_labels]
             high *= pull
             low *= pull
             strength = ((high - low) * matched).sum(axis=0) + self.head_signs * high.sum(axis=0)
@@ -157,6 +155,18 @@ class Quick:
             slope = cost.trust / rows * growth / began * _sigmoid(raw)
             found["raw_confidence"] = found.get("raw_confidence", 0.0) + slope
         return value
+
+
+def _surprise(scores: Array, kinds: NDArray[np.int64], scale: Array) -> tuple[float, Array]:
+    """Return Σ_i scale_i (-log p(k_i | x_i)) and its slope by the scores, shape (rows, classes)."""
+    scores = scores - scores.max(axis=1, keepdims=True)
+    odds, at = np.exp(scores), np.arange(len(scores))
+    sums = odds.sum(axis=1)
+    value = float(scale @ (np.log(sums) - scores[at, kinds]))
+    odds /= sums[:, None]
+    odds[at, kinds] -= 1
+    odds *= scale[:, None]
+    return value, odds
 
 
 def _softplus(s: Array) -> tuple[Array, Array]:

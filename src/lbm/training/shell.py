@@ -62,6 +62,7 @@ class Shell(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             l1=self.l1,
             l2=self.l2,
             trust=self.trust,
+            unaided=self.unaided,
         )
 
     def _plan(self, rows: int) -> Plan:
