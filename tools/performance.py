@@ -76,6 +76,8 @@ def page(results: Path) -> str:
     if not stored:
         sys.exit(f"performance.py: no results in {results}: --run measures them")
     parts = [HEAD, about(stored.values())]
+    if (said := results / "conditions.txt").exists():  # what the machine did beside, as far as it is known
+        parts.insert(1, said.read_text(encoding="utf-8").strip())
     sys.path.insert(0, str(BENCHMARKS))
     for name, found in stored.items():
         parts.append(section(importlib.import_module(name), found))

@@ -120,6 +120,18 @@ def test_a_group_that_is_missing_together_takes_only_the_patterns_it_can_have(ne
     assert exact.all()
 
 
+def test_a_group_of_which_knowledge_mentions_one_column_is_still_filled_in_as_one():
+    network = Network(
+        compile_knowledge(Theory(["x0 -> y"]), columns=["x0", "x1", "x2"], labels="y"), dtype=torch.float64
+    )
+    rows = torch.tensor(BLOCKS[0][1], dtype=torch.float64)
+    expected = torch.log_softmax(torch.logsumexp(network.log_scores(rows, joint=True), dim=0), dim=0)
+    logs, _ = predict_log_probabilities(
+        network, torch.full((1, 3), NAN, dtype=torch.float64), blocks=as_blocks(BLOCKS)
+    )
+    np.testing.assert_allclose(logs[0].numpy(), expected.detach().numpy(), atol=1e-6)
+
+
 def wide(classes=2, columns=16):
     names = [f"x{i}" for i in range(columns)]
     labels = ("y",) if classes == 2 else tuple(f"y = {k}" for k in range(classes))
