@@ -55,7 +55,7 @@ def compare_rbm(threads: int, epochs: int) -> Row:
     from sklearn.neural_network import BernoulliRBM
     from sklearn.utils import gen_even_slices
 
-    from lbm.training.unsupervised import LogicalRBM
+    from lbm.training.learners.unsupervised import LogicalRBM
 
     torch.set_num_threads(threads)
     x = large_digits(ROWS)

@@ -36,11 +36,11 @@ _HOMES = {
     "models": "lbm.reasoning.query",
     "sample": "lbm.reasoning.query",
     "Reasoner": "lbm.reasoning.reasoner",
-    "AtomEncoder": "lbm.training.encoder",
-    "LBMClassifier": "lbm.training.classifier",
-    "LogicalRBM": "lbm.training.unsupervised",
-    "load_model": "lbm.training.store",
-    "save_model": "lbm.training.store",
+    "AtomEncoder": "lbm.training.data.encoder",
+    "LBMClassifier": "lbm.training.learners.classifier",
+    "LogicalRBM": "lbm.training.learners.unsupervised",
+    "load_model": "lbm.training.storage.store",
+    "save_model": "lbm.training.storage.store",
 }
 
 __all__ = [
@@ -100,10 +100,10 @@ if TYPE_CHECKING:
         sample,
     )
     from lbm.reasoning.reasoner import Reasoner
-    from lbm.training.classifier import LBMClassifier
-    from lbm.training.encoder import AtomEncoder
-    from lbm.training.store import load_model, save_model
-    from lbm.training.unsupervised import LogicalRBM
+    from lbm.training.data.encoder import AtomEncoder
+    from lbm.training.learners.classifier import LBMClassifier
+    from lbm.training.learners.unsupervised import LogicalRBM
+    from lbm.training.storage.store import load_model, save_model
 
 
 def __getattr__(name: str) -> Any:

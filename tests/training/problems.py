@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lbm.knowledge.formula import atom, cardinality
 from lbm.knowledge.theory import Theory
-from lbm.training.knowledge import compile_knowledge, label_names
-from lbm.training.network import Network
+from lbm.training.boltzmann.knowledge import compile_knowledge, label_names
+from lbm.training.boltzmann.network import Network
 from tests.strategies import BINARY
 
 COLUMNS = ("a", "b", "c")

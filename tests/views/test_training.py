@@ -22,11 +22,11 @@ pd = pytest.importorskip("pandas")
 from lbm.knowledge.theory import Theory
 from lbm.machine.store import save
 from lbm.machine.translate import translate
-from lbm.training import checkpoint
-from lbm.training.classifier import LBMClassifier
-from lbm.training.descent import Epoch, Progress
-from lbm.training.fitting import Confidence
-from lbm.training.store import load_model, save_model
+from lbm.training.gradients.descent import Epoch, Progress
+from lbm.training.learners.classifier import LBMClassifier
+from lbm.training.learners.fitting import Confidence
+from lbm.training.storage import checkpoint
+from lbm.training.storage.store import load_model, save_model
 from lbm.views import curves
 from lbm.views.commands import tables
 from lbm.views.commands.train import best_epoch, describe, interrupts_noted
@@ -514,7 +514,7 @@ def test_help_and_what_tells_files_apart_do_without_torch():
     """`lbm draw` asks whether a file is a model: a machine must be drawn where torch is not installed."""
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('torch', 'sklearn', 'pandas'))); "
-        "import lbm.training.archive, lbm.views.commands.draw; from lbm.views.entry import main; "
+        "import lbm.training.storage.archive, lbm.views.commands.draw; from lbm.views.entry import main; "
         "assert main(['--help']) == main(['train', '--help']) == 0; "
         "assert main(['train', 'a.csv', '--target', 'y', '-o', 'm']) == 2"
     )

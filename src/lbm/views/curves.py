@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from lbm.training.descent import Epoch
-    from lbm.training.fitting import Confidence
+    from lbm.training.gradients.descent import Epoch
+    from lbm.training.learners.fitting import Confidence
 
 RULES: Final = 30
 """Rules that a picture of confidences shows: those that moved most."""

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lbm.training.classifier import LBMClassifier
-    from lbm.training.explain import Explanation
-    from lbm.training.files import TableFile
+    from lbm.training.data.files import TableFile
+    from lbm.training.explanations.explain import Explanation
+    from lbm.training.learners.classifier import LBMClassifier
 
 Explained = Annotated[
     bool, typer.Option("--explain", help="Print why: the log-odds as a bias and a term per hidden unit.")
@@ -104,14 +104,14 @@ def predict_table(classifier: LBMClassifier, table: TableFile) -> Predictions:
 
 
 def _rows(classifier: LBMClassifier, table: TableFile) -> Iterator[tuple[Any, Any, Any]]:
-    from lbm.training.examples import read_rows
+    from lbm.training.storage.examples import read_rows
 
     classes = classifier.classes_.tolist()
     return read_rows(table, classifier.layout_, target=classifier.target_, classes=classes)
 
 
 def _explanations(classifier: LBMClassifier, table: TableFile, found: Predictions) -> Iterator[Explanation]:
-    from lbm.training.explain import explain_rows
+    from lbm.training.explanations.explain import explain_rows
 
     first = 0
     for _, atoms, _ in _rows(classifier, table):

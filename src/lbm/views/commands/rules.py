@@ -10,7 +10,7 @@ import typer
 from lbm.views.commands import options, streams, tables
 
 if TYPE_CHECKING:
-    from lbm.training.classifier import LBMClassifier
+    from lbm.training.learners.classifier import LBMClassifier
 
 
 class Extracted(StrEnum):
@@ -62,7 +62,7 @@ def extract_theory(
         tables.check_place(out)
     with streams.working("looking for rules"):
         classifier = tables.load(model)
-        from lbm.training.extract import extract_rules
+        from lbm.training.explanations.extract import extract_rules
 
         x, y = (None, None) if data is None else _rows(classifier, data)
         with tables.plainly():
@@ -89,8 +89,8 @@ def _rows(classifier: LBMClassifier, data: str) -> tuple[Any, Any]:
     """Return atoms and classes of the first rows of a table; classes None: it does not have them."""
     import numpy as np
 
-    from lbm.training.examples import read_rows
-    from lbm.training.files import HEAD_ROWS
+    from lbm.training.data.files import HEAD_ROWS
+    from lbm.training.storage.examples import read_rows
 
     atoms: list[Any] = []
     kinds: list[Any] = []

@@ -16,8 +16,8 @@ from lbm.errors import FileError, LbmError, MissingExtra
 from lbm.views.commands import streams
 
 if TYPE_CHECKING:
-    from lbm.training.classifier import LBMClassifier
-    from lbm.training.files import TableFile
+    from lbm.training.data.files import TableFile
+    from lbm.training.learners.classifier import LBMClassifier
 
 Table = Annotated[
     str, typer.Argument(metavar="DATA", help="A table: .csv or .parquet, or - for CSV on standard input.")
@@ -35,7 +35,7 @@ def require(purpose: str) -> None:
 @contextmanager
 def opened(data: str) -> Iterator[TableFile]:
     """Give the table in a file, or in standard input if it is called ``-``."""
-    from lbm.training.files import open_table
+    from lbm.training.data.files import open_table
 
     if data != "-":
         yield open_table(data)
@@ -48,7 +48,7 @@ def opened(data: str) -> Iterator[TableFile]:
 
 def load(model: str) -> LBMClassifier:
     """Return the model in a file."""
-    from lbm.training.store import load_model
+    from lbm.training.storage.store import load_model
 
     return load_model(model)
 

@@ -16,10 +16,10 @@ from lbm.views.commands import options, streams, tables
 
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
-    from lbm.training.checkpoint import Run
-    from lbm.training.classifier import LBMClassifier
-    from lbm.training.descent import Epoch, Progress
-    from lbm.training.examples import Examples
+    from lbm.training.gradients.descent import Epoch, Progress
+    from lbm.training.learners.classifier import LBMClassifier
+    from lbm.training.storage.checkpoint import Run
+    from lbm.training.storage.examples import Examples
 
 
 class CostKind(StrEnum):
@@ -107,9 +107,9 @@ def train_model(
         raise typer.BadParameter("standard input can be the data or the knowledge, not both")
     theory = None if knowledge is None else streams.read_theory(knowledge, lenient=lenient)
     with streams.working("reading the table"):
-        from lbm.training.checkpoint import finish, prepare
-        from lbm.training.classifier import LBMClassifier
-        from lbm.training.store import save_model
+        from lbm.training.learners.classifier import LBMClassifier
+        from lbm.training.storage.checkpoint import finish, prepare
+        from lbm.training.storage.store import save_model
 
         with tables.plainly():
             examples = _read(data, target, theory)
@@ -145,7 +145,7 @@ def train_model(
 
 def _read(data: str, target: str, theory: Theory | None) -> Examples:
     from lbm.knowledge.formula import atoms_of
-    from lbm.training.examples import read_examples
+    from lbm.training.storage.examples import read_examples
 
     mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
     with tables.opened(data) as table:
@@ -153,7 +153,7 @@ def _read(data: str, target: str, theory: Theory | None) -> Examples:
 
 
 def _checkpoint(output: str) -> Path:
-    from lbm.training.checkpoint import checkpoint_path
+    from lbm.training.storage.checkpoint import checkpoint_path
 
     return checkpoint_path(output)
 
@@ -163,8 +163,8 @@ def _checkpoint(output: str) -> Path:
 
 def _descend(run: Run, output: str, resume: bool) -> Progress:
     """Train to the end; interrupted, say how to go on."""
-    from lbm.training.checkpoint import load_checkpoint, train
-    from lbm.training.descent import begin
+    from lbm.training.gradients.descent import begin
+    from lbm.training.storage.checkpoint import load_checkpoint, train
 
     path = _checkpoint(output)
     if resume and path.exists():

@@ -1,0 +1,230 @@
+"""Missing values: NaN is an atom nobody looked at, and is summed out.
+
+    -F(x_seen, k) = log Σ_{x_missing} exp(-F(x, k)),    p(k | x_seen) = softmax_k(-F(x_seen, k))
+
+The sum is exact up to 2^MAX_SUMMED completions of a row, and estimated by Gibbs sampling beyond. What a
+completion is worth comes from the machine's own p(x): a purely discriminative cost trains it only as far as
+rows with missing values ask for it, and the bias of a column begins at the column's mean. A generative or
+hybrid cost learns p(x) from every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from lbm.training.boltzmann.chains import Block, Chains, draw_noise, split_noise, sweep
+from lbm.training.boltzmann.network import CHUNK, Network, softplus
+
+MAX_SUMMED: Final = 12
+"""Missing atoms of a row, of those that touch hidden units, up to which their worlds are summed exactly."""
+
+BURN: Final = 50
+"""Sweeps of a prediction's chain before its first draw."""
+
+DRAWS: Final = 200
+"""Draws that a sampled prediction averages."""
+
+COMPLETIONS: Final = 8
+"""Completions of a row past MAX_SUMMED in training, drawn anew whenever the row is met."""
+
+TRAINING_SWEEPS: Final = 5
+"""Sweeps before those completions are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Rows that miss the same columns, and how these can be filled in.
+
+    Attributes
+    ----------
+    rows
+        Their numbers.
+    summed
+        Missing columns that touch hidden units: those whose worlds are to be summed.
+    apart
+        Missing columns that touch none: log(1 + exp b_i) each, the same for every class.
+    parts
+        The facts that are missing: places within ``summed``, and their patterns.
+    """
+
+    rows: NDArray[np.int64]
+    summed: NDArray[np.int64]
+    apart: NDArray[np.int64]
+    parts: tuple[tuple[NDArray[np.int64], NDArray[np.float64]], ...]
+
+    @property
+    def completions(self) -> int:
+        """In how many ways a row can be filled in."""
+        number = 1
+        for _, patterns in self.parts:
+            number *= len(patterns)
+        return number
+
+    @property
+    def exact(self) -> bool:
+        """Whether they are few enough to be summed."""
+        return self.completions <= 1 << MAX_SUMMED
+
+    def worlds(self) -> NDArray[np.float64]:
+        """Return every way, shape (completions, summed)."""
+        made = np.zeros((1, len(self.summed)))
+        for places, patterns in self.parts:
+            made = np.repeat(made, len(patterns), axis=0)
+            made[:, places] = np.tile(patterns, (len(made) // len(patterns), 1))
+        return made
+
+
+def find_patterns(network: Network, x: Tensor, blocks: Sequence[Block] = ()) -> list[Pattern]:
+    """Return the patterns of missing values among rows; complete rows are in none."""
+    missing = torch.isnan(x).cpu().numpy()
+    rows = np.flatnonzero(missing.any(axis=1))
+    if not len(rows):
+        return []
+    touching = _touching(network)
+    for block in blocks:  # its columns are filled in together, or not at all: whole blocks touch
+        touching[block.columns.cpu().numpy()] = touching[block.columns.cpu().numpy()].any()
+    packed = np.packbits(missing[rows], axis=1)
+    _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    found = []
+    for number, representative in enumerate(first.tolist()):
+        gone = missing[rows[representative]]
+        summed = np.flatnonzero(gone & touching)
+        place = {column: i for i, column in enumerate(summed.tolist())}
+        parts: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        for block in blocks:
+            columns = block.columns.tolist()
+            if all(column in place for column in columns):
+                parts.append((np.array([place.pop(c) for c in columns]), block.patterns.cpu().numpy()))
+        parts += [(np.array([i]), np.array([[0.0], [1.0]])) for i in place.values()]
+        mine = rows[which.ravel() == number]
+        found.append(Pattern(mine, summed, np.flatnonzero(gone & ~touching), tuple(parts)))
+    return found
+
+
+def _touching(network: Network) -> NDArray[np.bool_]:
+    """Return which columns touch hidden units, shape (columns,)."""
+    touching = np.full(len(network.knowledge.columns), network.hidden > 0)
+    touching[network.used.cpu().numpy()] = True
+    return touching
+
+
+def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
+    """Return -F(x_seen, k) of the rows of one pattern, exactly: shape (rows of the pattern, classes)."""
+    device, dtype = x.device, x.dtype
+    columns = torch.as_tensor(pattern.summed, device=device)
+    worlds = torch.as_tensor(pattern.worlds(), dtype=dtype, device=device)
+    rows = torch.nan_to_num(x[torch.as_tensor(pattern.rows, device=device)], nan=0.0)
+    # Inputs are linear in x: what each missing column adds is learned from as many rows as there are columns.
+    probe = x.new_zeros(len(columns) + 1, x.shape[1])
+    probe[torch.arange(len(columns)), columns] = 1.0
+    reached = network.feature_inputs(probe)
+    added = worlds @ (reached[:-1] - reached[-1])
+    worth = worlds @ network.visible_bias[columns]
+    apart = softplus(network.visible_bias[torch.as_tensor(pattern.apart, device=device)]).sum()
+    inputs = network.feature_inputs(rows)
+    seen = rows @ network.visible_bias + apart
+
+    def total(part: Tensor) -> Tensor:
+        every = (part[:, None, :] + added).flatten(0, 1)
+        scores = network.scores_of_inputs(every).reshape(len(part), len(worlds), -1)
+        return torch.logsumexp(scores + worth[:, None], dim=1)
+
+    step = max(1, CHUNK // max(1, len(worlds) * network.units * network.classes))
+    if step >= len(rows):
+        return total(inputs) + seen[:, None]
+    # In parts, each of which is computed again on the way back instead of being kept.
+    again = torch.is_grad_enabled()
+    parts = [
+        checkpoint(total, inputs[i : i + step], use_reentrant=False) if again else total(inputs[i : i + step])
+        for i in range(0, len(rows), step)
+    ]
+    return torch.cat(parts) + seen[:, None]
+
+
+def predict_log_probabilities(
+    network: Network, x: Tensor, *, blocks: Sequence[Block] = (), seed: int = 0
+) -> tuple[Tensor, NDArray[np.bool_]]:
+    """Return log p(k | x_seen), shape (rows, classes), and which rows are exact, shape (rows,).
+
+    A row that is not exact was sampled, with random numbers that depend on ``seed`` and on the row alone.
+    """
+    exact = np.ones(len(x), dtype=bool)
+    with torch.no_grad():
+        complete = ~torch.isnan(x).any(dim=1)
+        out = x.new_zeros(len(x), network.classes)
+        step = max(1, CHUNK // max(1, network.units * network.classes, x.shape[1]))
+        numbers = torch.nonzero(complete)[:, 0]
+        for begin in range(0, len(numbers), step):
+            part = numbers[begin : begin + step]
+            out[part] = network.log_scores(x[part])
+        for pattern in find_patterns(network, x, blocks):
+            if pattern.exact:
+                out[torch.as_tensor(pattern.rows, device=x.device)] = summed_scores(network, x, pattern)
+            else:
+                exact[pattern.rows] = False
+        rows = np.flatnonzero(~exact)
+        step = max(1, 4 * CHUNK // ((BURN + DRAWS) * (network.units + x.shape[1] + 1)))
+        for begin in range(0, len(rows), step):
+            part = torch.as_tensor(rows[begin : begin + step], device=x.device)
+            out[part] = _sampled(network, x[part], blocks, seed)
+        return torch.log_softmax(out, dim=1), exact
+
+
+def _sampled(network: Network, x: Tensor, blocks: Sequence[Block], seed: int) -> Tensor:
+    """Return the log of the mean of p(k | x_seen, x_missing) over draws of x_missing given x_seen."""
+    missing = torch.isnan(x)
+    noise = _row_noise(x, (BURN + DRAWS + 1, network.units + x.shape[1] + 1), seed)
+    chains = _begin(network, x, missing, noise[:, 0, : x.shape[1]])
+    mean = x.new_zeros(len(x), network.classes)
+    for number in range(1, BURN + DRAWS + 1):
+        chains = sweep(
+            network, chains, split_noise(network, noise[:, number]), missing=missing, blocks=blocks
+        )
+        if number > BURN:
+            mean += torch.softmax(network.log_scores(chains.x), dim=1)
+    return torch.log(mean / DRAWS)
+
+
+def _begin(network: Network, x: Tensor, missing: Tensor, uniform: Tensor) -> Chains:
+    """Return chains whose missing atoms are drawn from the columns' own biases."""
+    guess = (uniform < torch.sigmoid(network.visible_bias)).to(x.dtype)
+    filled = torch.where(missing, guess, x)
+    return Chains(filled, torch.softmax(network.log_scores(filled), dim=1).argmax(dim=1))
+
+
+def _row_noise(x: Tensor, shape: tuple[int, int], seed: int) -> Tensor:
+    """Return uniform numbers of this shape for every row, the same whatever rows stand beside it."""
+    drawn = np.empty((len(x), *shape), dtype=np.float32)
+    for number, row in enumerate(x.cpu().numpy().astype(np.float32)):
+        digest = blake2b(row.tobytes(), digest_size=16, key=int(seed).to_bytes(8, "little")).digest()
+        key = np.frombuffer(digest, dtype=np.uint64)
+        drawn[number] = np.random.Generator(np.random.Philox(key=key)).random(shape, dtype=np.float32)
+    return torch.as_tensor(drawn, dtype=x.dtype, device=x.device)
+
+
+@torch.no_grad()
+def complete(
+    network: Network,
+    x: Tensor,
+    generator: torch.Generator,
+    *,
+    blocks: Sequence[Block] = (),
+    kinds: Tensor | None = None,
+) -> Tensor:
+    """Return rows filled in by a short chain, given what was seen of them and the class if it is known."""
+    missing = torch.isnan(x)
+    begun = _begin(network, x, missing, draw_noise(network, len(x), generator).visible)
+    chains = begun if kinds is None else Chains(begun.x, kinds)
+    for _ in range(TRAINING_SWEEPS):
+        noise = draw_noise(network, len(x), generator)
+        chains = sweep(network, chains, noise, missing=missing, blocks=blocks, keep_kinds=kinds is not None)
+    return chains.x

@@ -1,0 +1,393 @@
+"""Network: the machine that learns, as a torch module over columns, label atoms and hidden units.
+
+    s_j(x, k) = c_j + Σ_i W_ij x_i + Σ_l U_lj L_kl
+    -F(x, k) = b·x + d·L_k + Σ_j log(1 + exp s_j(x, k))
+    p(k | x) = exp(-F(x, k)) / Σ_l exp(-F(x, l))
+
+L_k are the label atoms of class k. Hidden units of the knowledge come first. With tied literals they are
+s_j(x, k) = κ_j (signs_j·(x, L_k) - positive_j + ε): one number per formula is learned, and rules stay rules.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from scipy.sparse import csc_array, hstack
+
+from lbm.errors import MissingExtra
+from lbm.knowledge.theory import Theory
+from lbm.machine.rbm import Machine
+from lbm.training.boltzmann.knowledge import Floats, Knowledge, label_patterns
+
+try:
+    import torch
+    from torch import Tensor, nn
+
+    from lbm.training.boltzmann import sums
+except ImportError as error:  # pragma: no cover - every test environment has it
+    raise MissingExtra("train", "training", "torch") from error
+
+CHUNK: Final = 1 << 22
+"""Hidden inputs held at once, (rows x classes x units); more are taken in parts."""
+
+DENSE: Final = 1 << 24
+"""Entries of (columns that knowledge mentions x its units) up to which signs are a dense matrix."""
+
+LITERALS: Final = ("tied", "free")
+
+
+softplus = sums.softplus
+
+
+class Network(nn.Module):
+    """The parameters of a trainable machine and the quantities they define.
+
+    Attributes
+    ----------
+    knowledge
+        What it began with.
+    weights, label_weights, hidden_bias
+        W, U and c of the units that are not knowledge: shapes (columns, hidden), (labels, hidden), (hidden,).
+    visible_bias, label_bias
+        b and d: shapes (columns,) and (labels,).
+    raw_confidence
+        Tied literals: θ of the formulae that are not fixed, κ = log(1 + exp θ).
+    literal_weights, literal_bias
+        Free literals: the weight of every literal, in the order of ``knowledge.signs.data``, and the bias
+        of every unit. At the start they are those of tied literals.
+
+    Parameters
+    ----------
+    knowledge
+        From :func:`lbm.training.boltzmann.knowledge.compile_knowledge`; its columns and labels are the
+        visible units.
+    hidden
+        The number of hidden units beside those of the knowledge.
+    literals
+        ``tied`` or ``free``.
+    seed
+        Of the random weights. They are drawn in double precision: every ``dtype`` starts alike.
+    """
+
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        *,
+        hidden: int = 0,
+        literals: str = "tied",
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if literals not in LITERALS:
+            raise ValueError(f"expected literals 'tied' or 'free', got {literals!r}")
+        self.knowledge = knowledge
+        self.literals = literals
+        columns, labels = len(knowledge.columns), len(knowledge.labels)
+        random = np.random.default_rng(seed)
+        # Large enough that units differ from the start, small enough that none is saturated.
+        weights = random.normal(0.0, 1.0 / np.sqrt(max(columns, 1)), (columns, hidden))
+        label_weights = random.normal(0.0, 0.1, (labels, hidden))
+
+        def learned(values: Floats) -> nn.Parameter:
+            return nn.Parameter(torch.tensor(values, dtype=dtype, device=device))
+
+        def known(values: object, kind: torch.dtype = dtype) -> Tensor:
+            return torch.tensor(values, dtype=kind, device=device)
+
+        self.weights = learned(weights)
+        self.label_weights = learned(label_weights)
+        self.hidden_bias = learned(np.zeros(hidden))
+        self.visible_bias = learned(np.zeros(columns))
+        self.label_bias = learned(np.zeros(labels))
+        self.register_buffer("patterns", known(label_patterns(labels)))
+
+        # Units without label atoms weigh the same for every class: first in line, they are easily skipped.
+        signs = knowledge.signs.tocoo()
+        on_label = signs.row >= columns
+        speaks = np.zeros(knowledge.units, dtype=bool)
+        speaks[signs.col[on_label]] = True
+        self.silent = int((~speaks).sum())
+        self.order = np.argsort(speaks, kind="stable")
+        place = np.argsort(self.order)  # a unit of the knowledge -> where it stands here
+        used, rows = np.unique(signs.row[~on_label], return_inverse=True)
+        self.dense = columns * knowledge.units <= DENSE
+        self.register_buffer("used", known(used, torch.int64))
+        self.register_buffer("literal_rows", known(rows, torch.int64))
+        self.register_buffer("literal_units", known(place[signs.col[~on_label]], torch.int64))
+        self.register_buffer("literal_signs", known(signs.data[~on_label]))
+        heads = np.flatnonzero(on_label)
+        heads = heads[np.argsort(place[signs.col[heads]], kind="stable")]
+        self.register_buffer("head_labels", known(signs.row[heads] - columns, torch.int64))
+        self.register_buffer("head_units", known(place[signs.col[heads]], torch.int64))
+        self.register_buffer("head_signs", known(signs.data[heads]))
+        # A unit that speaks of one label atom only, as most do, has one head: then nothing needs looking up.
+        self.one_head = len(heads) == knowledge.units - self.silent
+        self.register_buffer("positive", known(knowledge.positive[self.order]))
+        self.register_buffer("part_units", known(place[knowledge.unit], torch.int64))
+        self.register_buffer("part_owners", known(knowledge.owner, torch.int64))
+        if literals == "tied":
+            free = ~knowledge.fixed
+            self.register_buffer("movable", known(np.flatnonzero(free), torch.int64))
+            self.register_buffer("given_confidence", known(np.where(free, 0.0, knowledge.initial)))
+            self.register_buffer("first_confidence", known(knowledge.initial[free]))
+            self.raw_confidence = learned(inverse_softplus(knowledge.initial[free]))
+        else:
+            strength = knowledge.unit_confidences(knowledge.initial)
+            self.register_buffer("literal_places", known(np.flatnonzero(~on_label), torch.int64))
+            self.register_buffer("head_places", known(heads, torch.int64))
+            self.literal_weights = learned(signs.data * strength[signs.col])
+            self.register_buffer("first_weights", known(signs.data * strength[signs.col]))
+            self.literal_bias = learned((strength * (knowledge.epsilon - knowledge.positive))[self.order])
+        if self.dense and literals == "tied":
+            dense = torch.zeros(columns, knowledge.units, dtype=dtype, device=device)
+            dense[self.used[self.literal_rows], self.literal_units] = self.literal_signs
+            self.register_buffer("signs", dense)
+
+    # Buffers, named here for readers and for mypy.
+    patterns: Tensor
+    used: Tensor
+    literal_rows: Tensor
+    literal_units: Tensor
+    literal_signs: Tensor
+    head_labels: Tensor
+    head_units: Tensor
+    head_signs: Tensor
+    positive: Tensor
+    part_units: Tensor
+    part_owners: Tensor
+    movable: Tensor
+    given_confidence: Tensor
+    signs: Tensor
+    literal_places: Tensor
+    head_places: Tensor
+    first_weights: Tensor
+    first_confidence: Tensor
+
+    # -- sizes --
+
+    @property
+    def hidden(self) -> int:
+        """The number of hidden units beside those of the knowledge."""
+        return int(self.weights.shape[1])
+
+    @property
+    def units(self) -> int:
+        """The number of all hidden units."""
+        return self.knowledge.units + self.hidden
+
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+        return int(self.patterns.shape[0])
+
+    @torch.no_grad()
+    def start_at(self, atoms: Any) -> None:
+        """Let the bias of every column begin at the log-odds of its mean over ``atoms``, (rows, columns).
+
+        p(k | x) does not depend on it; what a missing value is worth does.
+        """
+        if isinstance(atoms, np.ndarray):
+            gone = np.isnan(atoms).sum(axis=0)
+            ones = np.nansum(atoms, axis=0)
+        else:
+            columns, width = atoms.indices, atoms.shape[1]
+            gone = np.bincount(columns[np.isnan(atoms.data)], minlength=width)
+            ones = np.bincount(columns, np.nan_to_num(atoms.data), minlength=width)
+        odds = (ones + 1.0) / (atoms.shape[0] - gone - ones + 1.0)
+        self.visible_bias.copy_(torch.as_tensor(np.log(odds)))
+
+    # -- knowledge --
+
+    def confidences(self) -> Tensor:
+        """Return κ_i of every formula, shape (formulae,); with free literals those it began with."""
+        if self.literals == "free":
+            return self.positive.new_tensor(self.knowledge.initial)
+        learned = softplus(self.raw_confidence)
+        if len(self.movable) == len(self.given_confidence):
+            return learned
+        return self.given_confidence.index_add(0, self.movable, learned)
+
+    def growth(self) -> Tensor:
+        """Return by how much knowledge outgrew what it began with, in parts of it; 0 if it did not.
+
+        Of every formula that is not fixed; of free literals, of every literal.
+        """
+        if self.literals == "free":
+            return (self.literal_weights / self.first_weights - 1.0).clamp(min=0.0)
+        return (softplus(self.raw_confidence) / self.first_confidence - 1.0).clamp(min=0.0)
+
+    def unit_confidences(self) -> Tensor:
+        """Return κ_j = Σ_{i owns j} κ_i of the knowledge's units, in their order here."""
+        strength = self.positive.new_zeros(self.knowledge.units)
+        return strength.index_add(0, self.part_units, self.confidences()[self.part_owners])
+
+    def _strength(self) -> Tensor | None:
+        """Return the confidences of units if they are tied: computed once for all that needs them."""
+        return self.unit_confidences() if self.knowledge.units and self.literals == "tied" else None
+
+    def _known_inputs(self, x: Tensor, strength: Tensor | None, first: int) -> Tensor:
+        """Return s_j with every label atom false, for the knowledge's units from ``first`` on."""
+        if strength is not None:
+            bias = self.knowledge.epsilon - self.positive[first:]
+            if self.dense:
+                return torch.addmm(bias, x, self.signs[:, first:]) * strength[first:]
+            return (self._gathered(x)[:, first:] + bias) * strength[first:]
+        if self.dense:
+            return torch.addmm(self.literal_bias[first:], x, self._literal_matrix()[:, first:])
+        return (self._gathered(x) + self.literal_bias)[:, first:]
+
+    def _literal_values(self) -> Tensor:
+        """Return what each literal of a column weighs: its sign if tied, its own weight if free."""
+        return self.literal_signs if self.literals == "tied" else self.literal_weights[self.literal_places]
+
+    def _gathered(self, x: Tensor) -> Tensor:
+        """Return Σ over literals without a matrix of (columns x units), which is mostly zeros."""
+        out = x.new_zeros(len(x), self.knowledge.units)
+        terms = x[:, self.used[self.literal_rows]] * self._literal_values()
+        return out.index_add(1, self.literal_units, terms)
+
+    def _literal_matrix(self) -> Tensor:
+        blank = self.literal_bias.new_zeros(len(self.weights), self.knowledge.units)
+        return blank.index_put((self.used[self.literal_rows], self.literal_units), self._literal_values())
+
+    def _head_weights(self, strength: Tensor | None) -> Tensor:
+        """Return what each literal of a label atom adds to its unit when that atom is true."""
+        if strength is None:
+            return self.literal_weights[self.head_places]
+        return self.head_signs * (strength[self.silent :] if self.one_head else strength[self.head_units])
+
+    # -- inputs of units --
+
+    def feature_inputs(self, x: Tensor) -> Tensor:
+        """Return s_j(x, ·) with every label atom false, shape (rows, units), the knowledge's units first."""
+        random = torch.addmm(self.hidden_bias, x, self.weights)
+        if not self.knowledge.units:
+            return random
+        return torch.cat([self._known_inputs(x, self._strength(), 0), random], dim=1)
+
+    def hidden_inputs(self, x: Tensor, kinds: Tensor) -> Tensor:
+        """Return s_j(x, k), shape (rows, units), for a class per row."""
+        labels = self.patterns[kinds]
+        random = torch.addmm(self.hidden_bias, x, self.weights) + labels @ self.label_weights
+        if not self.knowledge.units:
+            return random
+        strength = self._strength()
+        terms = labels[:, self.head_labels] * self._head_weights(strength)
+        known = self._known_inputs(x, strength, 0).index_add(1, self.head_units, terms)
+        return torch.cat([known, random], dim=1)
+
+    def visible_inputs(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the inputs of columns and of classes for hidden states h, shape (rows, units).
+
+        b_i + Σ_j W_ij h_j  per column,    d·L_k + Σ_j h_j U_j·L_k  per class
+        """
+        known, random = h[:, : self.knowledge.units], h[:, self.knowledge.units :]
+        columns = torch.addmm(self.visible_bias, random, self.weights.T)
+        labels = torch.addmm(self.label_bias, random, self.label_weights.T)
+        if self.knowledge.units:
+            strength = self._strength()
+            pull = known if strength is None else known * strength
+            if self.dense:
+                matrix = self._literal_matrix() if strength is None else self.signs
+                columns = torch.addmm(columns, pull, matrix.T)
+            else:
+                terms = pull[:, self.literal_units] * self._literal_values()
+                columns = columns.index_add(1, self.used[self.literal_rows], terms)
+            heads = known[:, self.head_units] * self._head_weights(strength)
+            labels = labels.index_add(1, self.head_labels, heads)
+        return columns, labels @ self.patterns.T
+
+    # -- scores --
+
+    def log_scores(self, x: Tensor, *, joint: bool = False) -> Tensor:
+        """Return -F(x, k), shape (rows, classes).
+
+        Without ``joint``, terms that are the same for every class are left out: softmax still gives p(k | x).
+        """
+        scores = self.unaided_scores(x)
+        if self.knowledge.units:
+            strength = self._strength()
+            known = self._known_inputs(x, strength, 0 if joint else self.silent)
+            scores = scores + self._known_scores(known, strength, joint=joint)
+        return scores + (x @ self.visible_bias)[:, None] if joint else scores
+
+    def unaided_scores(self, x: Tensor) -> Tensor:
+        """Return -F(x, k) of the machine without its knowledge, up to what is the same for every class."""
+        return self._random_scores(torch.addmm(self.hidden_bias, x, self.weights))
+
+    def scores_of_inputs(self, inputs: Tensor) -> Tensor:
+        """Return d·L_k + Σ_j log(1 + exp s_j(x, k)) for inputs from :meth:`feature_inputs`."""
+        known = self.knowledge.units
+        scores = self._random_scores(inputs[:, known:])
+        return scores + self._known_scores(inputs[:, :known], self._strength()) if known else scores
+
+    def _known_scores(self, inputs: Tensor, strength: Tensor | None, *, joint: bool = True) -> Tensor:
+        """Return Σ_j log(1 + exp s_j(x, k)) over the knowledge's units; less, if not joint, what is common.
+
+        A class has at most one true label atom l, so a unit adds softplus(s_j) for every class, and
+        softplus(s_j + U_lj) - softplus(s_j) where it mentions l: no (rows x classes x units).
+        """
+        speaking = inputs[:, inputs.shape[1] - self.knowledge.units + self.silent :]
+        if not self.one_head:
+            speaking = speaking[:, self.head_units - self.silent]
+        gain = sums.gains(speaking, self._head_weights(strength))
+        if len(self.label_bias) == 1:
+            by_label = gain.sum(dim=1, keepdim=True)
+        else:
+            blank = gain.new_zeros(len(gain), len(self.label_bias))
+            by_label = blank.index_add(1, self.head_labels, gain)
+        scores = by_label @ self.patterns.T
+        return scores + softplus(inputs).sum(dim=1, keepdim=True) if joint else scores
+
+    def _random_scores(self, inputs: Tensor) -> Tensor:
+        """Return d·L_k + Σ_j log(1 + exp s_j(x, k)) over the units that are not knowledge."""
+        added = self.patterns @ self.label_weights  # (classes, hidden)
+        step = max(1, CHUNK // max(1, inputs.numel()))
+        parts = [
+            sums.class_sums(inputs, added[begin : begin + step]) for begin in range(0, self.classes, step)
+        ]
+        scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return scores + self.patterns @ self.label_bias
+
+
+def inverse_softplus(value: Floats) -> Floats:
+    """Return θ with log(1 + exp θ) = value, for values above 0."""
+    return value + np.log(-np.expm1(-value))
+
+
+def to_machine(network: Network) -> Machine:
+    """Return the network as a machine: atoms are its columns, then its label atoms.
+
+    Its own distribution at confidence 1 is the network's joint one: free_energy(world, confidence=1) is
+    F(x, k). Units of the knowledge come first, in the order of ``network.knowledge``.
+    """
+    known, place = network.knowledge, np.argsort(network.order)
+
+    def numbers(tensor: Tensor) -> Floats:
+        return tensor.detach().cpu().numpy().astype(np.float64)
+
+    signs = known.signs.tocoo()
+    if network.literals == "tied":
+        strength = known.unit_confidences(numbers(network.confidences()))
+        literals, bias = signs.data * strength[signs.col], strength * (known.epsilon - known.positive)
+    else:
+        literals, bias = numbers(network.literal_weights), numbers(network.literal_bias)[place]
+        strength = np.zeros(known.units)
+        np.maximum.at(strength, signs.col, np.abs(literals))
+    ruled = csc_array((literals, (signs.row, signs.col)), shape=signs.shape)
+    free = np.concatenate([numbers(network.weights), numbers(network.label_weights)])
+    names = (*known.columns, *known.labels)
+    return Machine(
+        atoms=names,
+        weights=csc_array(hstack([ruled, csc_array(free)], format="csc")),
+        visible_bias=np.concatenate([numbers(network.visible_bias), numbers(network.label_bias)]),
+        hidden_bias=np.concatenate([bias, numbers(network.hidden_bias)]),
+        epsilon=known.epsilon,
+        unit_weights=np.concatenate([strength, np.abs(free).max(axis=0, initial=0.0)]),
+        owner=known.owner,
+        unit=known.unit,
+        theory=Theory.from_parts(names, known.statements),
+    )

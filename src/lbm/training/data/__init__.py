@@ -1,0 +1,1 @@
+"""Data: columns, tables and files, and the named atoms that they become."""

@@ -1,0 +1,398 @@
+"""Explanations: a prediction's log-odds as a bias and one term per hidden unit, exactly.
+
+    log p(k | x) / p(l | x) = d·(L_k - L_l) + Σ_j [softplus(s_j(x, k)) - softplus(s_j(x, l))]
+
+L_k are the label atoms of class k and s_j(x, k) the input of hidden unit j. Everything here is computed in
+double precision from weights and biases; texts of knowledge only name the units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import fsum, prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csc_array
+
+from lbm.knowledge.formula import atom_name, quote
+from lbm.knowledge.theory import shown
+from lbm.machine.rbm import Floats, Machine
+from lbm.training.boltzmann.knowledge import label_patterns
+
+if TYPE_CHECKING:
+    from lbm.training.boltzmann.network import Network
+
+    Source = Network | Machine
+else:
+    Source = Any
+
+MAX_COMPLETIONS: Final = 4096
+"""Completions of a row with missing values up to which the most likely one is found by trying all."""
+
+CHUNK: Final = 1 << 22
+"""Hidden inputs held at once, (rows x classes x units)."""
+
+SPARSE: Final = 0.1
+"""The share of weights that are not zero below which a matrix is multiplied as a sparse one."""
+
+LITERALS: Final = 4
+"""Literals that the text of a unit shows; the others are counted."""
+
+TERMS: Final = 10
+"""Terms that an explanation prints; the others are summed."""
+
+Groups = Sequence[tuple[Sequence[int], ArrayLike]]
+"""Columns that hold one fact together, and the patterns they can have, shape (patterns, columns)."""
+
+
+# --- a machine as a classifier -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A machine, and how many of its atoms, the last, are label atoms."""
+
+    machine: Machine
+    labels: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.machine.atoms[: len(self.machine.atoms) - self.labels]
+
+    @property
+    def label_atoms(self) -> tuple[str, ...]:
+        """The names of the label atoms."""
+        return self.machine.atoms[len(self.columns) :]
+
+    @cached_property
+    def patterns(self) -> Floats:
+        """Label atoms by class, shape (classes, labels)."""
+        return label_patterns(self.labels).astype(np.float64)
+
+    @cached_property
+    def column_weights(self) -> csc_array | Floats:
+        """W, shape (columns, units): sparse where most of it is zero."""
+        weights = csc_array(self.machine.weights[: len(self.columns)])
+        return weights if weights.nnz < SPARSE * weights.shape[0] * weights.shape[1] else weights.toarray()
+
+    @cached_property
+    def label_weights(self) -> Floats:
+        """U, shape (labels, units)."""
+        return np.asarray(self.machine.weights[len(self.columns) :].toarray())
+
+    @cached_property
+    def speaking(self) -> NDArray[np.int64]:
+        """How many units of each formula touch a label atom, shape (formulae,)."""
+        speaks = (self.label_weights != 0).any(axis=0)
+        return np.bincount(self.machine.owner[speaks[self.machine.unit]], minlength=self.machine.formulae)
+
+    @property
+    def label_bias(self) -> Floats:
+        """d, shape (labels,)."""
+        return self.machine.visible_bias[len(self.columns) :]
+
+    def class_names(self) -> tuple[str, ...]:
+        """Return the classes as literals of label atoms: ``~y`` and ``y``, or one label atom each."""
+        names = tuple(literal_text(name, True) for name in self.label_atoms)
+        return (f"~{names[0]}", names[0]) if len(names) == 1 else names
+
+    def inputs(self, x: Floats) -> Floats:
+        """Return s_j with every label atom false, shape (rows, units), for rows of shape (rows, columns)."""
+        return np.asarray((self.column_weights.T @ x.T).T + self.machine.hidden_bias)
+
+    def scores(self, x: Floats, *, joint: bool = False) -> Floats:
+        """Return -F(x, k), shape (rows, classes); without ``joint`` less the columns' own biases."""
+        added = self.patterns @ self.label_weights
+        out = np.tile(self.patterns @ self.label_bias, (len(x), 1))
+        step = max(1, CHUNK // max(1, added.size))
+        for begin in range(0, len(x), step):
+            part = slice(begin, begin + step)
+            out[part] += np.logaddexp(0.0, self.inputs(x[part])[:, None, :] + added).sum(axis=2)
+        return out + (x @ self.machine.visible_bias[: len(self.columns)])[:, None] if joint else out
+
+
+def as_classifier(source: Source, labels: Sequence[str] = ()) -> Classifier:
+    """Return a network, or a machine whose last atoms are ``labels``, as a classifier."""
+    if isinstance(source, Machine):
+        if not labels or source.atoms[-len(labels) :] != tuple(labels):
+            raise ValueError(
+                f"expected labels= to name the last atoms of the machine, which end in "
+                f"{', '.join(source.atoms[-3:])}, got {', '.join(labels) or 'none'}"
+            )
+        return Classifier(source, len(labels))
+    from lbm.training.boltzmann.network import to_machine
+
+    if not source.knowledge.labels:
+        raise ValueError("expected a machine with label atoms, got one without: it has no classes to compare")
+    return Classifier(to_machine(source), len(source.knowledge.labels))
+
+
+def unit_literals(machine: Machine, unit: int) -> tuple[list[int], list[float]]:
+    """Return the numbers of the atoms that a unit touches, from 1, and their weights, the largest first."""
+    column = slice(machine.weights.indptr[unit], machine.weights.indptr[unit + 1])
+    numbers, weights = machine.weights.indices[column] + 1, machine.weights.data[column]
+    order = np.argsort(-np.abs(weights), kind="stable")
+    order = order[weights[order] != 0]
+    return numbers[order].tolist(), weights[order].tolist()
+
+
+def known_as(name: str) -> str | None:
+    """Return a column's name as atoms carry it; None where no atom can have it."""
+    try:
+        return atom_name(name)
+    except ValueError:
+        return None
+
+
+def literal_text(name: str, truth: bool) -> str:
+    """Return a literal as the text format writes it."""
+    known = known_as(name)
+    return ("" if truth else "~") + (repr(name) if known is None else quote(known))
+
+
+def as_rows(x: Any, columns: Sequence[str]) -> Floats:
+    """Return rows as floats, shape (rows, columns); sparse ones become dense."""
+    found = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != len(columns):
+        raise ValueError(f"expected rows of {len(columns)} columns, got an array of shape {found.shape}")
+    return found
+
+
+# --- what people read ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What one hidden unit adds to the log-odds.
+
+    ``rule`` names the unit: the formulae it serves, or its literals with their weights; ``formulae`` holds
+    the numbers of those formulae.
+    """
+
+    value: float
+    unit: int
+    rule: str
+    formulae: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a class and not another: log_odds = bias + Σ values of the terms.
+
+    Attributes
+    ----------
+    kind, other
+        The class explained and the one it is compared with.
+    log_odds
+        log p(kind | x) / p(other | x).
+    bias
+        What the label atoms themselves weigh.
+    terms
+        One per hidden unit that touches a label atom, the largest |value| first; a unit that touches none
+        weighs the same for every class.
+    completed
+        Literals that stand for missing values: a sum over completions is no sum of terms, so that the most
+        likely completion is explained instead. Empty: nothing was missing.
+    certain
+        Whether no completion is more likely; False: they were too many to try, and a good one was taken.
+    """
+
+    kind: str
+    other: str
+    log_odds: float
+    bias: float
+    terms: tuple[Term, ...]
+    completed: tuple[str, ...] = ()
+    certain: bool = True
+
+    def text(self, *, terms: int = TERMS) -> str:
+        """Return the explanation as lines, the terms past ``terms`` summed in one."""
+        lines = [f"log-odds of {self.kind} against {self.other}: {self.log_odds:+.3f}"]
+        if self.completed:
+            how = "the most likely" if self.certain else "a likely"
+            lines.append(f"  with missing values taken as {how}: {', '.join(self.completed)}")
+        lines.append(f"  {self.bias:+9.3f}  bias")
+        lines += [f"  {term.value:+9.3f}  {term.rule}" for term in self.terms[:terms]]
+        if rest := self.terms[terms:]:
+            value = fsum(term.value for term in rest)
+            lines.append(f"  {value:+9.3f}  {len(rest)} other{'s' if len(rest) > 1 else ''}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as what JSON can hold."""
+        return asdict(self)
+
+
+# --- explaining ----------------------------------------------------------------------------------
+
+
+def explain_rows(
+    source: Source,
+    x: Any,
+    *,
+    kinds: ArrayLike | None = None,
+    others: ArrayLike | None = None,
+    labels: Sequence[str] = (),
+    classes: Sequence[object] | None = None,
+    groups: Groups = (),
+) -> list[Explanation]:
+    """Return an explanation per row.
+
+    Parameters
+    ----------
+    source
+        A network; or a machine, whose last atoms are then ``labels``.
+    x
+        Rows, shape (rows, columns); NaN is a missing value, see :class:`Explanation`.
+    kinds, others
+        Numbers of the classes to explain and to compare with, one for all or one per row; by default the
+        most likely class, and the most likely of the others.
+    classes
+        The classes as they are to be called; by default by their label atoms.
+    groups
+        Columns that hold one fact together, which completions respect.
+
+    Examples
+    --------
+    >>> from lbm import Theory
+    >>> from lbm.training.boltzmann.knowledge import compile_knowledge
+    >>> from lbm.training.boltzmann.network import Network
+    >>> rules = compile_knowledge(Theory(["bird -> flies"]), columns=["bird"], labels=["flies"])
+    >>> print(explain_rows(Network(rules), [[1]])[0])
+    log-odds of flies against ~flies: +2.500
+         +0.000  bias
+         +2.500  bird -> flies
+    """
+    model = as_classifier(source, labels)
+    rows = as_rows(x, model.columns)
+    names = model.class_names() if classes is None else tuple(map(str, classes))
+    if len(names) != len(model.patterns):
+        raise ValueError(f"expected {len(model.patterns)} classes, got {len(names)}: {', '.join(names)}")
+    filled, certain = complete_rows(model, rows, groups)
+    scores = model.scores(filled)
+    chosen = _chosen(scores.argmax(axis=1) if kinds is None else kinds, len(rows), names)
+    rest = scores.copy()
+    rest[np.arange(len(rows)), chosen] = -np.inf
+    compared = _chosen(rest.argmax(axis=1) if others is None else others, len(rows), names)
+    if same := np.flatnonzero(chosen == compared).tolist():
+        raise ValueError(
+            f"a class is compared with another, got {names[chosen[same[0]]]} twice in row {same[0]}"
+        )
+    touching = np.flatnonzero((model.label_weights != 0).any(axis=0))
+    named = {j: (unit_text(model, j), model.machine.units[j].formulae) for j in touching.tolist()}
+    added = model.patterns @ model.label_weights
+    found = []
+    for number, row in enumerate(filled):
+        k, other = int(chosen[number]), int(compared[number])
+        inputs = model.inputs(row[None])[0]
+        values = np.logaddexp(0.0, inputs + added[k]) - np.logaddexp(0.0, inputs + added[other])
+        bias = float((model.patterns[k] - model.patterns[other]) @ model.label_bias)
+        order = touching[np.argsort(-np.abs(values[touching]), kind="stable")].tolist()
+        missing = np.flatnonzero(np.isnan(rows[number])).tolist()
+        found.append(
+            Explanation(
+                kind=names[k],
+                other=names[other],
+                log_odds=fsum([bias, *values[touching].tolist()]),
+                bias=bias,
+                terms=tuple(Term(float(values[j]), j, *named[j]) for j in order),
+                completed=tuple(literal_text(model.columns[i], bool(row[i])) for i in missing),
+                certain=bool(certain[number]),
+            )
+        )
+    return found
+
+
+def _chosen(kinds: ArrayLike, rows: int, names: Sequence[str]) -> NDArray[np.int64]:
+    found = np.broadcast_to(np.asarray(kinds, dtype=np.int64), (rows,))
+    if ((found < 0) | (found >= len(names))).any():
+        raise ValueError(
+            f"classes are numbers from 0 to {len(names) - 1}, got {found.min()} to {found.max()}"
+        )
+    return found
+
+
+def unit_text(model: Classifier, unit: int) -> str:
+    """Return what a hidden unit stands for: the formulae it serves, or its largest weights."""
+    machine = model.machine
+    formulae = machine.units[unit].formulae
+    if formulae and machine.theory is not None:
+        text = " and ".join(shown(machine.theory.statements[number].formula) for number in formulae)
+        # A formula with several cubes about the label: say which of them this one is.
+        return f"{text} (by {machine.cubes[unit]})" if model.speaking[list(formulae)].max() > 1 else text
+    literals = list(zip(*unit_literals(machine, unit), strict=True))
+    parts: list[str] = []
+    for on_label in (True, False):
+        mine = [(n, w) for n, w in literals if (n > len(model.columns)) == on_label]
+        parts += [f"{literal_text(machine.atoms[n - 1], True)} {w:+.2f}" for n, w in mine[:LITERALS]]
+        parts += [f"{len(mine) - LITERALS} more"] if len(mine) > LITERALS else []
+    return f"unit {unit}: {', '.join(parts)}, bias {machine.hidden_bias[unit]:+.2f}"
+
+
+# --- missing values ------------------------------------------------------------------------------
+
+
+def complete_rows(model: Classifier, x: Floats, groups: Groups = ()) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return rows with their missing values as in the most likely completion, p(x_missing | x_seen).
+
+    Beyond MAX_COMPLETIONS a completion is improved, one missing fact at a time, until none makes it more
+    likely; the second array, shape (rows,), is False there.
+    """
+    filled, certain = x.copy(), np.ones(len(x), dtype=bool)
+    for number in np.flatnonzero(np.isnan(x).any(axis=1)).tolist():
+        parts = _missing_parts(x[number], groups)
+        filled[number, np.isnan(x[number])] = 0.0
+        certain[number] = prod(len(patterns) for _, patterns in parts) <= MAX_COMPLETIONS
+        filled[number] = (_best_of_all if certain[number] else _climb)(model, filled[number], parts)
+    return filled, certain
+
+
+Part = tuple[NDArray[np.int64], Floats]
+
+
+def _missing_parts(row: Floats, groups: Groups) -> list[Part]:
+    """Return the facts that a row misses: groups that are missing as a whole, and single columns."""
+    left = set(np.flatnonzero(np.isnan(row)).tolist())
+    parts: list[Part] = []
+    for columns, patterns in groups:
+        if left.issuperset(columns):
+            left.difference_update(columns)
+            parts.append((np.asarray(columns, dtype=np.int64), np.asarray(patterns, dtype=np.float64)))
+    return parts + [(np.array([i]), np.array([[0.0], [1.0]])) for i in sorted(left)]
+
+
+def _likelihoods(model: Classifier, rows: Floats) -> Floats:
+    return np.asarray(np.logaddexp.reduce(model.scores(rows, joint=True), axis=1))
+
+
+def _best_of_all(model: Classifier, row: Floats, parts: Sequence[Part]) -> Floats:
+    every = row[None]
+    for columns, patterns in parts:
+        every = np.repeat(every, len(patterns), axis=0)  # a copy, also of one
+        every[:, columns] = np.tile(patterns, (len(every) // len(patterns), 1))
+    return np.asarray(every[_likelihoods(model, every).argmax()])
+
+
+def _climb(model: Classifier, row: Floats, parts: Sequence[Part]) -> Floats:
+    bias = model.machine.visible_bias
+    for columns, patterns in parts:
+        row[columns] = patterns[(patterns @ bias[columns]).argmax()]
+    best = float(_likelihoods(model, row[None])[0])
+    better = True
+    while better:  # each round is likelier than the last, and there are finitely many
+        better = False
+        for columns, patterns in parts:
+            tried = np.tile(row, (len(patterns), 1))
+            tried[:, columns] = patterns
+            worth = _likelihoods(model, tried)
+            if worth.max() > best:
+                row, best, better = tried[worth.argmax()], float(worth.max()), True
+    return row

@@ -1,0 +1,1 @@
+"""Storage: models, examples and unfinished runs, in files that are checked before they are believed."""

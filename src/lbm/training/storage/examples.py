@@ -1,0 +1,211 @@
+"""Rows of files as examples: a class and one byte per truth value.
+
+A million rows of 200 columns take 200 MB here, and 1.6 GB as numbers. Columns that hold more than 0, 1 and
+missing values pass through an encoder that is fitted on the first HEAD_ROWS rows of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lbm.errors import FileError
+from lbm.training.data.files import CHUNK_CELLS, TableFile, find_column, reading
+from lbm.training.data.table import Layout, fit_layout, read_atoms
+from lbm.training.gradients.descent import Ints
+from lbm.training.storage.store import MAX_CLASSES
+
+MISSING: Final = 255
+"""What stands for a missing value, beside 0 and 1."""
+
+Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+
+
+# --- rows of one byte per value ------------------------------------------------------------------
+
+
+class CompactRows:
+    """Rows of 0, 1 and MISSING in bytes, shape (rows, columns), made numbers one batch at a time."""
+
+    def __init__(self, values: Bytes, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
+        self.values, self.dtype, self.device = values, dtype, device
+        self.gaps = any(
+            bool((values[first : first + 4096] == MISSING).any()) for first in range(0, len(values), 4096)
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def batch(self, indices: Ints) -> Tensor:
+        """Return these rows, shape (indices, columns), with NaN where a value is missing."""
+        found = torch.from_numpy(self.values[indices])
+        x = found.to(device=self.device, dtype=self.dtype)
+        return x.masked_fill_(found.to(self.device) == MISSING, torch.nan) if self.gaps else x
+
+
+def to_bytes(values: NDArray[Any]) -> Bytes | None:
+    """Return numbers 0, 1 and NaN as bytes; None: they are others, or no numbers."""
+    if values.dtype.kind not in "biuf":
+        return None
+    ones, zeros = values == 1, values == 0
+    found: Bytes = ones.astype(np.uint8)
+    if (ones | zeros).all():
+        return found
+    gone = np.isnan(values)
+    found[gone] = MISSING
+    return found if (ones | zeros | gone).all() else None
+
+
+# --- examples to learn from ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Examples:
+    """A table with a class for every row, ready for training.
+
+    Attributes
+    ----------
+    layout
+        How its columns become atoms.
+    target, classes, kinds
+        The column that holds the classes, the classes in order, and the number of each row's, shape (rows,).
+    atoms
+        Truth values as bytes, shape (rows, atoms).
+    """
+
+    layout: Layout
+    target: str
+    classes: NDArray[Any]
+    kinds: Ints
+    atoms: Bytes
+
+
+def read_examples(
+    table: TableFile, target: str, *, mentioned: Iterable[str] = (), encode: str = "auto"
+) -> Examples:
+    """Return the rows of a file with their classes, which are in the column ``target``.
+
+    ``mentioned`` are the atoms of the knowledge, see :func:`lbm.training.data.table.fit_layout`. Where a file
+    has more rows than those that decide what columns are, columns that are constant there are kept.
+    """
+    find_column(table, target)
+    columns = tuple(column for column in table.columns if column != target)
+    if not columns:
+        raise FileError(f"{table.name}: expected columns beside the target {target!r}, found none")
+    classes, kinds = _read_target(table, target)
+    head = table.head(columns)
+    whole = len(head) == table.rows
+    layout = reading(table.name, lambda: fit_layout(head, columns, mentioned, encode=encode, drop=whole))
+    atoms = np.empty((table.rows, len(layout.atoms)), dtype=np.uint8)
+    first = 0
+    parts = _pieces(head) if whole else table.chunks(columns, text=text_columns(layout))
+    for part in parts:
+        if first + len(part) > table.rows:
+            break
+        with _rows_named(table, first, len(part), None if whole else len(head)):
+            atoms[first : first + len(part)] = _read_bytes(part, layout)
+        first += len(part)
+    if first != table.rows:
+        raise FileError(
+            f"{table.name}: expected {table.rows:,} rows, found others: was it changed meanwhile?"
+        )
+    return Examples(layout, target, classes, kinds, atoms)
+
+
+def _pieces(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    size = max(1, CHUNK_CELLS // frame.shape[1])
+    return (frame.iloc[first : first + size] for first in range(0, len(frame), size))
+
+
+def _read_bytes(frame: pd.DataFrame, layout: Layout) -> Bytes:
+    """Return the atoms of rows as bytes; numbers other than 0 and 1 in a column of these are an error."""
+    plain = [to_bytes(frame[layout.columns[i]].to_numpy()) for i in layout.plain.tolist()]
+    parts = [part[:, None] for part in plain if part is not None]
+    if len(parts) == len(plain) and layout.encoder is None:  # the common case, several times as fast
+        return np.concatenate(parts, axis=1)
+    atoms: Floats = read_atoms(frame, layout, strict=range(len(layout.plain)))
+    found = to_bytes(atoms)
+    assert found is not None  # what else could an atom be
+    return found
+
+
+def _read_target(table: TableFile, target: str) -> tuple[NDArray[Any], Ints]:
+    """Return the classes in order, and the number of each row's class."""
+    column = table.head([target], rows=table.rows)[target]
+    codes, found = pd.factorize(column)
+    if gone := int((codes < 0).sum()):
+        first = int(np.flatnonzero(codes < 0)[0]) + 1
+        raise FileError(
+            f"{table.name}: expected a class in every row, found none in {gone:,}, the first row {first:,}: "
+            f"fill in {target!r}, or remove these rows"
+        )
+    distinct = np.asarray(found)
+    if len(distinct) > MAX_CLASSES or (distinct.dtype.kind == "f" and (distinct % 1 != 0).any()):
+        raise FileError(
+            f"{table.name}: expected classes in {target!r}, found {len(distinct):,} different values such as "
+            f"{distinct[0]}: a classifier tells few classes apart"
+        )
+    if distinct.dtype.kind not in "biufO" or not all(
+        isinstance(v, (str, bool, int, float)) for v in distinct.tolist()
+    ):
+        raise FileError(f"{table.name}: expected text or numbers in {target!r}, found {distinct.dtype}")
+    try:
+        order = np.argsort(distinct, kind="stable")
+    except TypeError:
+        raise FileError(f"{table.name}: expected all text or all numbers in {target!r}, found both") from None
+    return distinct[order], np.argsort(order)[codes].astype(np.int64)
+
+
+# --- rows to predict -----------------------------------------------------------------------------
+
+
+def text_columns(layout: Layout) -> list[str]:
+    """Return the columns of categories, which are text whatever a part of a file makes them look like."""
+    return (
+        [] if layout.encoder is None else [g.column for g in layout.encoder.columns_ if g.kind == "category"]
+    )
+
+
+def read_rows(
+    table: TableFile, layout: Layout, *, target: str, classes: Sequence[Any]
+) -> Iterator[tuple[pd.DataFrame, Floats, Ints | None]]:
+    """Yield rows of a file as the columns of a layout, their atoms, and the numbers of their classes.
+
+    Columns that the layout does not use may be missing, and others may be there. Classes are None where the
+    file does not have the target; one that is not among ``classes``, or missing, has the number -1.
+    """
+    used = [layout.columns[i] for i in (*layout.plain.tolist(), *layout.encoded.tolist())]
+    wanted = [find_column(table, column) for column in used]
+    told = [target] if target in table.columns and target not in used else []
+    text = text_columns(layout) + (told if isinstance(classes[0], str) else [])
+    place = {value: number for number, value in enumerate(classes)}
+    first = 0
+    for part in table.chunks([*wanted, *told], text=text):
+        kinds = None
+        if told:
+            codes, found = pd.factorize(part[target])
+            kinds = np.array([*(place.get(value, -1) for value in found.tolist()), -1], dtype=np.int64)[codes]
+        frame = part.reindex(columns=list(layout.columns))
+        with _rows_named(table, first, len(part)):
+            atoms: Floats = read_atoms(frame, layout, strict=range(len(layout.plain)))
+        yield frame, atoms, kinds
+        first += len(part)
+
+
+@contextmanager
+def _rows_named(table: TableFile, first: int, rows: int, head: int | None = None) -> Iterator[None]:
+    """Let an error about values say which rows of which file it is about."""
+    try:
+        yield
+    except ValueError as error:
+        hint = "" if head is None else f"; the first {head:,} rows decide what a column is"
+        raise FileError(f"{table.name}, rows {first + 1:,} to {first + rows:,}: {error}{hint}") from None
