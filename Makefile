@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
 .NOTPARALLEL:
-.PHONY: help setup demo test coverage check format lint types contracts examples notebooks docs wheel bench lock clean
+.PHONY: help setup aleph demo test coverage check format lint types contracts examples notebooks docs wheel bench lock clean
 
 help:                     ## these lines
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -31,6 +31,9 @@ $(VENV)/.stamp-bench: $(VENV)/.stamp
 	$(call heading,setup: the peers that benchmarks compare with)
 	$(BIN)/python -m pip install -qq -c requirements.lock -e '.[bench]'
 	@touch $@
+
+aleph: setup              ## Aleph, to compare bottom clauses with; it also needs SWI-Prolog (swi-prolog-nox)
+	$(BIN)/python -m pip install -qq --no-deps python-rdm==0.3.7
 
 # ------------------------------------------------------------------------------------------------- main jobs
 

@@ -10,8 +10,9 @@ is the mean of (x - σ(b + W σ(c + Wᵀx)))² after all epochs, by the same lin
 differently: ours at the means of the columns, scikit-learn's at zero.
 
 Handwritten digits: LBMClassifier beside MLPClassifier, 1,347 rows of 64 grey levels to learn from, the other
-450 to judge by; a whole ``fit`` each, both with 100 hidden units and otherwise as they come, stopping by
-their own rules. Grey levels are divided by 16 for the MLP; ours makes atoms of them itself.
+450 to judge by; a whole ``fit`` each, 100 hidden units. The MLP is as it comes and sees grey levels divided
+by 16. Ours sees an atom for every second grey level ("darker than 2"), has a generative part in its cost, and
+trains for 15 epochs; these settings were chosen on other splits than those measured here.
 
 Memory: ``lbm train`` on a Parquet file of a million rows and 200 columns of 0 and 1, in a process of its own;
 what it takes at its peak above what it had with torch loaded and warm.
@@ -156,21 +157,27 @@ def compare_digits(threads: int, splits: int) -> Row:
     x, y = load_digits(return_X_y=True)
     took: dict[str, list[float]] = {"theirs": [], "ours": []}
     right: dict[str, list[float]] = {"theirs": [], "ours": []}
-    LBMClassifier(hidden=HIDDEN_DIGITS, max_epochs=1, random_state=0).fit(x, y)  # compiles what is compiled
-    for seed in range(splits):
+    settings = {"cost": "hybrid", "alpha": 0.003, "batch_size": 128, "learning_rate": 0.015}
+    settings |= {"max_epochs": 15, "validation_fraction": 0.0, "encode": "never"}
+    for seed in range(100, 100 + splits):
         train, other, labels, truth = train_test_split(x, y, test_size=0.25, stratify=y, random_state=seed)
         sides = {
-            "theirs": (MLPClassifier((HIDDEN_DIGITS,), random_state=seed), 1 / 16),
-            "ours": (LBMClassifier(hidden=HIDDEN_DIGITS, random_state=seed), 1),
+            "theirs": (MLPClassifier((HIDDEN_DIGITS,), random_state=seed), lambda grey: grey / 16),
+            "ours": (LBMClassifier(hidden=HIDDEN_DIGITS, random_state=seed, **settings), darker),
         }
-        for side, (learner, scale) in sides.items():
+        for side, (learner, see) in sides.items():
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that 200 iterations were not all it wanted
-                learner.fit(train * scale, labels)
+                learner.fit(see(train), labels)
             took[side].append(time.perf_counter() - start)
-            right[side].append(float(learner.score(other * scale, truth)))
+            right[side].append(float(learner.score(see(other), truth)))
     return {"seconds": took, "right": right}
+
+
+def darker(grey: NDArray[Any]) -> NDArray[np.float32]:
+    """Return an atom for every second grey level of every pixel."""
+    return np.hstack([grey >= level for level in range(2, 16, 2)]).astype(np.float32)
 
 
 def digits_table(known: dict[tuple[Any, ...], Row]) -> tuple[Table, Wanted]:

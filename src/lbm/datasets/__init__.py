@@ -1,6 +1,6 @@
-"""Small problems to try it on: generated tables, each with the knowledge that explains it.
+"""Small problems to try it on: generated tables, each with the knowledge that explains it, and relations.
 
-Names are loaded on first use; the tables themselves need pandas.
+Names are loaded on first use; the tables need pandas, the relational problems nothing.
 
 >>> from lbm.datasets import monk
 >>> print(monk(1).rules[0])
@@ -14,17 +14,31 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "Dataset": "lbm.datasets.dataset",
+    "family": "lbm.datasets.problems",
     "krk": "lbm.datasets.chess",
+    "krk_relations": "lbm.datasets.problems",
     "monk": "lbm.datasets.robots",
     "tic_tac_toe": "lbm.datasets.noughts",
+    "trains": "lbm.datasets.problems",
+    "write_problem": "lbm.datasets.problems",
 }
 
-__all__ = ["Dataset", "krk", "monk", "tic_tac_toe"]
+__all__ = [
+    "Dataset",
+    "family",
+    "krk",
+    "krk_relations",
+    "monk",
+    "tic_tac_toe",
+    "trains",
+    "write_problem",
+]
 
 if TYPE_CHECKING:
     from lbm.datasets.chess import krk
     from lbm.datasets.dataset import Dataset
     from lbm.datasets.noughts import tic_tac_toe
+    from lbm.datasets.problems import family, krk_relations, trains, write_problem
     from lbm.datasets.robots import monk
 
 

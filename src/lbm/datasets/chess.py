@@ -62,15 +62,11 @@ def krk(n: int | None = 10_000, *, seed: Seed = 0, atoms: bool = True) -> Datase
     >>> krk(100, atoms=False).table.columns.tolist()
     ['wkf', 'wkr', 'wrf', 'wrr', 'bkf', 'bkr']
     """
-    if n is not None and not (isinstance(n, int | np.integer) and 1 <= n <= POSITIONS):
-        raise ValueError(f"n is a whole number from 1 to {POSITIONS}, or None for every position, got {n!r}")
-    random = np.random.default_rng(seed)
-    numbers = np.arange(POSITIONS) if n is None else random.choice(POSITIONS, size=n, replace=False)
-    places = dict(zip(COORDINATES, np.array(np.unravel_index(numbers, (8,) * 6)) + 1, strict=True))
+    places, illegal = illegal_positions(n, seed=seed)
     rules = [parse(text) for text in _RULES]
     return whole(
         pandas_or_error().DataFrame(_relations(places) if atoms else places),
-        _illegal(places),
+        illegal,
         Theory([iff(atom("illegal"), disjunction(rule.args[0] for rule in rules))]),
         rules,
         target="illegal",
@@ -80,6 +76,18 @@ def krk(n: int | None = 10_000, *, seed: Seed = 0, atoms: bool = True) -> Datase
             "rules of chess forbid it with white to move. The problem of Muggleton and others (1989)."
         ),
     )
+
+
+def illegal_positions(
+    n: int | None, *, seed: Seed = 0
+) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.bool_]]:
+    """Return files and ranks of ``n`` positions, by the names in COORDINATES, and which are illegal."""
+    if n is not None and not (isinstance(n, int | np.integer) and 1 <= n <= POSITIONS):
+        raise ValueError(f"n is a whole number from 1 to {POSITIONS}, or None for every position, got {n!r}")
+    random = np.random.default_rng(seed)
+    numbers = np.arange(POSITIONS) if n is None else random.choice(POSITIONS, size=n, replace=False)
+    places = dict(zip(COORDINATES, np.array(np.unravel_index(numbers, (8,) * 6)) + 1, strict=True))
+    return places, _illegal(places)
 
 
 def _relations(places: dict[str, NDArray[np.int64]]) -> dict[str, NDArray[np.bool_]]:

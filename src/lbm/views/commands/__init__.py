@@ -21,8 +21,10 @@ from lbm.views.commands.entails import entails_query
 from lbm.views.commands.measure import log_partition_of, log_probability_of
 from lbm.views.commands.models import list_models
 from lbm.views.commands.predict import predict_rows
+from lbm.views.commands.reproduce import reproduce_paper
 from lbm.views.commands.rules import extract_theory
 from lbm.views.commands.sample import sample_worlds
+from lbm.views.commands.saturate import saturate_examples
 from lbm.views.commands.train import train_model
 
 app = typer.Typer(
@@ -46,6 +48,8 @@ app.command("draw", short_help="The network as a picture.")(draw_machine)
 app.command("train", short_help="A classifier from a table and rules.")(train_model)
 app.command("predict", short_help="The class of each row, how sure, and why.")(predict_rows)
 app.command("rules", short_help="What a trained model learned, as formulae.")(extract_theory)
+app.command("saturate", short_help="All that modes let us say about each example.")(saturate_examples)
+app.command("reproduce", short_help="The paper's figures beside ours, in one report.")(reproduce_paper)
 
 
 @app.callback()

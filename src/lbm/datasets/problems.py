@@ -1,0 +1,266 @@
+"""Relational problems that come with the package: trains, a family, and positions of chess.
+
+Each is kept as the text of the four files that Aleph and Progol read, so that it can be written to a
+directory, changed there, and given to ``lbm induce`` like any other problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import permutations
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from lbm.datasets.chess import COORDINATES, PIECES, illegal_positions
+from lbm.datasets.dataset import Seed
+from lbm.errors import FileError
+from lbm.knowledge.wire import write_whole
+from lbm.relations.problem import Problem, make_problem
+from lbm.relations.prolog.operators import Operators
+from lbm.relations.prolog.reader import read_clauses
+
+Files = Mapping[str, str]
+"""The text of each file by its name: bk.pl, pos.pl, neg.pl and modes.pl."""
+
+
+# --- ten trains ----------------------------------------------------------------------------------
+
+# Each car: length, shape, roof, wheels, what it carries and how many. [Larson & Michalski 1977]
+_TRAINS: Final = {
+    "east1": (
+        "long rectangle open 2 rectangle 3",
+        "short rectangle flat 2 triangle 1",
+        "long rectangle open 3 hexagon 1",
+        "short rectangle open 2 circle 1",
+    ),
+    "east2": (
+        "short u_shaped open 2 triangle 1",
+        "short u_shaped open 2 rectangle 1",
+        "short rectangle flat 2 circle 2",
+    ),
+    "east3": (
+        "short rectangle open 2 circle 1",
+        "short hexagon flat 2 triangle 1",
+        "long rectangle flat 3 triangle 1",
+    ),
+    "east4": (
+        "short u_shaped open 2 triangle 1",
+        "short double open 2 triangle 1",
+        "short ellipse arched 2 rectangle 1",
+        "short rectangle open 2 rectangle 1",
+    ),
+    "east5": (
+        "short double open 2 triangle 1",
+        "long rectangle flat 3 rectangle 1",
+        "short rectangle flat 2 circle 1",
+    ),
+    "west6": ("long rectangle flat 2 circle 3", "short rectangle open 2 triangle 1"),
+    "west7": (
+        "short double open 2 circle 1",
+        "short u_shaped open 2 triangle 1",
+        "long rectangle jagged 2 nothing 0",
+    ),
+    "west8": ("long rectangle flat 3 rectangle 1", "short u_shaped open 2 circle 1"),
+    "west9": (
+        "short u_shaped open 2 circle 1",
+        "long rectangle jagged 2 rectangle 1",
+        "short rectangle open 2 rectangle 1",
+        "short u_shaped open 2 circle 1",
+    ),
+    "west10": ("short u_shaped open 2 rectangle 1", "long rectangle open 2 rectangle 2"),
+}
+
+_TRAIN_MODES: Final = """\
+:- modeh(1, eastbound(+train)).
+:- modeb(*, has_car(+train, -car)).
+:- modeb(1, long(+car)).
+:- modeb(1, short(+car)).
+:- modeb(1, open(+car)).
+:- modeb(1, closed(+car)).
+:- modeb(1, shape(+car, #shape)).
+:- modeb(1, roof(+car, #roof)).
+:- modeb(1, wheels(+car, #number)).
+:- modeb(1, load(+car, #load, #number)).
+:- determination(eastbound/1, has_car/2).
+:- determination(eastbound/1, long/1).
+:- determination(eastbound/1, short/1).
+:- determination(eastbound/1, open/1).
+:- determination(eastbound/1, closed/1).
+:- determination(eastbound/1, shape/2).
+:- determination(eastbound/1, roof/2).
+:- determination(eastbound/1, wheels/2).
+:- determination(eastbound/1, load/3).
+"""
+
+
+def _train_files() -> Files:
+    facts = ["% Cars are numbered from the engine.", "closed(Car) :- roof(Car, Roof), Roof \\= open.", ""]
+    for train, cars in _TRAINS.items():
+        for number, described in enumerate(cars, start=1):
+            car = f"{train}_{number}"
+            length, shape, roof, wheels, load, count = described.split()
+            facts.append(f"has_car({train}, {car}).")
+            facts += [f"{length}({car}).", f"shape({car}, {shape}).", f"roof({car}, {roof})."]
+            facts += [f"open({car})."] if roof == "open" else []
+            facts += [f"wheels({car}, {wheels}).", f"load({car}, {load}, {count})."]
+    facts.sort(key=lambda fact: fact.partition("(")[0] if fact.endswith(".") and ":-" not in fact else "")
+    examples = {
+        way: [f"eastbound({train})." for train in _TRAINS if train.startswith(way)]
+        for way in ("east", "west")
+    }
+    return _files(facts, examples["east"], examples["west"], _TRAIN_MODES)
+
+
+def trains() -> Problem:
+    """Return Michalski's ten trains: five go east, five west, and the cars tell which.
+
+    Every train that goes east, and no other, has a short car that is closed. [Larson & Michalski 1977]
+
+    >>> trains().labels.count(True), len(trains().background.facts("has_car", 2))
+    (5, 30)
+    """
+    return _problem("trains", _train_files())
+
+
+# --- a family ------------------------------------------------------------------------------------
+
+_COUPLES: Final = {
+    "anna otto": "fritz greta",
+    "berta paul": "heinz ida",
+    "clara hans": "jakob karla",
+    "dora emil": "lena moritz",
+    "ida fritz": "nina oskar",
+    "karla heinz": "pia",
+    "lena jakob": "quirin rosa",
+    "greta moritz": "sven tilda",
+}
+_WOMEN: Final = "anna berta clara dora greta ida karla lena nina pia rosa tilda".split()
+
+_FAMILY_MODES: Final = """\
+:- modeh(1, grandparent(+person, +person)).
+:- modeb(*, parent(+person, -person)).
+:- modeb(*, parent(-person, +person)).
+:- modeb(1, male(+person)).
+:- modeb(1, female(+person)).
+:- determination(grandparent/2, parent/2).
+:- determination(grandparent/2, male/1).
+:- determination(grandparent/2, female/1).
+"""
+
+
+def _family_files(*, seed: Seed = 0) -> Files:
+    parents = [
+        (a, b) for couple, children in _COUPLES.items() for a in couple.split() for b in children.split()
+    ]
+    people = sorted({person for pair in parents for person in pair})
+    facts = [f"parent({a}, {b})." for a, b in parents]
+    facts += [f"{'female' if person in _WOMEN else 'male'}({person})." for person in people]
+    true = {(a, c) for a, b in parents for also, c in parents if b == also}
+    false = [pair for pair in permutations(people, 2) if pair not in true]
+    drawn = np.random.default_rng(seed).choice(len(false), size=2 * len(true), replace=False)
+    positive = [f"grandparent({a}, {b})." for a, b in sorted(true)]
+    negative = [f"grandparent({a}, {b})." for a, b in (false[number] for number in sorted(drawn.tolist()))]
+    return _files(facts, positive, negative, _FAMILY_MODES)
+
+
+def family(*, seed: Seed = 0) -> Problem:
+    """Return a family of three generations: who is a grandparent of whom?
+
+    All 28 such pairs are positive examples, twice as many of the others, drawn by the seed, negative ones.
+
+    >>> problem = family()
+    >>> len(problem.positive), len(problem.negative), len(problem.background.facts("parent", 2))
+    (28, 56, 30)
+    """
+    return _problem("family", _family_files(seed=seed))
+
+
+# --- positions of chess --------------------------------------------------------------------------
+
+
+def _krk_files(n: int = 1000, *, seed: Seed = 0) -> Files:
+    numbers = range(1, 9)
+    facts = [f"lt({a}, {b})." for a in numbers for b in numbers if a < b]
+    facts += [f"adj({a}, {b})." for a in numbers for b in numbers if abs(a - b) <= 1]
+    places, illegal = illegal_positions(n, seed=seed)
+    said = [
+        f"illegal({', '.join(map(str, row))})." for row in np.column_stack(list(places.values())).tolist()
+    ]
+    modes = [f":- modeh(1, illegal({', '.join(f'+{name}' for name in COORDINATES)}))."]
+    for axis in "fr":
+        for one, two in permutations([piece + axis for piece in PIECES], 2):
+            modes.append(f":- modeb(1, lt(+{one}, +{two})).")
+            modes += (
+                [f":- modeb(1, adj(+{one}, +{two}))."]
+                if COORDINATES.index(one) < COORDINATES.index(two)
+                else []
+            )
+    modes += [":- determination(illegal/6, lt/2).", ":- determination(illegal/6, adj/2)."]
+    positive = [line for line, yes in zip(said, illegal.tolist(), strict=True) if yes]
+    negative = [line for line, yes in zip(said, illegal.tolist(), strict=True) if not yes]
+    return _files(facts, positive, negative, "\n".join(modes) + "\n")
+
+
+def krk_relations(n: int = 1000, *, seed: Seed = 0) -> Problem:
+    """Return positions of king and rook against king, as :func:`lbm.datasets.krk` draws them, with relations.
+
+    ``illegal(wkf, wkr, wrf, wrr, bkf, bkr)`` has the file and the rank of white king, white rook and black
+    king, from 1 to 8; the background knows which numbers are less than others, and which are the same or
+    neighbours.
+
+    >>> len(krk_relations(100).examples)
+    100
+    """
+    return _problem("krk", _krk_files(n, seed=seed))
+
+
+# --- as files ------------------------------------------------------------------------------------
+
+PROBLEMS: Final[Mapping[str, Callable[[], Files]]] = {
+    "family": _family_files,
+    "krk": _krk_files,
+    "trains": _train_files,
+}
+"""The problems that have a name, with what makes their files."""
+
+
+def problem_files(name: str) -> Files:
+    """Return the text of the files of a problem: ``trains``, ``family`` or ``krk``.
+
+    >>> print(problem_files("trains")["pos.pl"].splitlines()[0])
+    eastbound(east1).
+    """
+    if name not in PROBLEMS:
+        raise FileError(f"no problem {name!r} comes with lbm; those that do are {', '.join(PROBLEMS)}")
+    return PROBLEMS[name]()
+
+
+def named_problem(name: str) -> Problem:
+    """Return a problem by its name: ``trains``, ``family`` or ``krk``."""
+    return _problem(name, problem_files(name))
+
+
+def write_problem(name: str, directory: str | Path) -> None:
+    """Write the files of a problem to a directory, which is made if it is not there."""
+    files = problem_files(name)
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot write {directory}: {error.strerror or error}") from error
+    for file, text in files.items():
+        write_whole(Path(directory) / file, [text])
+
+
+def _files(background: list[str], positive: list[str], negative: list[str], modes: str) -> Files:
+    lines = {"bk.pl": background, "pos.pl": positive, "neg.pl": negative}
+    return {name: "\n".join(each) + "\n" for name, each in lines.items()} | {"modes.pl": modes}
+
+
+def _problem(name: str, files: Files) -> Problem:
+    operators = Operators()
+    read = {
+        file: read_clauses(text, source=f"{name}/{file}", operators=operators) for file, text in files.items()
+    }
+    return make_problem(name, read["bk.pl"], read["pos.pl"], read["neg.pl"], read["modes.pl"])

@@ -1,0 +1,342 @@
+"""A relational problem from files: background knowledge, examples of two classes, modes and folds.
+
+bk.pl      facts and rules; modes may stand here too, as in Aleph's .b files
+pos.pl     positive examples, neg.pl negative ones: ground facts of one predicate, the target
+modes.pl   modes, determinations and settings
+folds.tsv  optional: in which fold each example is tested
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from lbm.errors import FileError, ParseError
+from lbm.relations.modes import Modes, read_modes
+from lbm.relations.prolog.builtins import BUILTINS
+from lbm.relations.prolog.operators import Operators
+from lbm.relations.prolog.program import Program, Signature, goals_of, head_and_body, make_program
+from lbm.relations.prolog.reader import Clause, read_clauses, read_file
+from lbm.relations.prolog.terms import Term, arguments, is_ground, key, signature, write_short
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Background knowledge, and examples of a target predicate.
+
+    Attributes
+    ----------
+    positive, negative
+        Ground terms of one predicate, in the order of the files; a line repeated there is repeated here.
+    folds
+        The name of each example's fold, if folds are known.
+    warnings
+        What was odd but did no harm, one line each, with file and line.
+    """
+
+    name: str
+    background: Program
+    positive: tuple[Term, ...]
+    negative: tuple[Term, ...]
+    modes: Modes = field(default_factory=Modes)
+    folds: Mapping[Term, str] | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def examples(self) -> tuple[Term, ...]:
+        """Return the positive examples, then the negative ones."""
+        return self.positive + self.negative
+
+    @property
+    def labels(self) -> tuple[bool, ...]:
+        """Return for each example whether it is positive."""
+        return (True,) * len(self.positive) + (False,) * len(self.negative)
+
+    @property
+    def target(self) -> Signature:
+        """Return the name and the arity of the examples."""
+        found = signature(self.positive[0])
+        assert found is not None, "examples are atoms"
+        return found
+
+
+def load_problem(
+    directory: Path | str,
+    *,
+    modes: Path | str | None = None,
+    negative: Path | str | None = None,
+    folds: Path | str | None = None,
+) -> Problem:
+    """Return the problem whose files a directory holds.
+
+    Parameters
+    ----------
+    modes, negative, folds
+        Files to read instead of modes.pl, neg.pl and folds.tsv; a relative path is looked for where you are,
+        then in the directory. A file of folds has columns named ``example`` and ``fold``; or it has two
+        columns, a constant and the fold of all examples that mention it. With other negative examples,
+        folds.tsv is not read unless it is named.
+    """
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise FileError(
+            f"cannot read {directory}: expected a directory with bk.pl, pos.pl, neg.pl and modes.pl"
+        )
+    operators = Operators()
+    background = read_file(directory / "bk.pl", operators=operators)
+    declared = [clause for clause in background if head_and_body(clause)[0] is None]
+    if modes is not None or (directory / "modes.pl").exists() or not _declares_modes(declared):
+        found = read_file(_find(directory, modes, "modes.pl"), operators=operators)
+        for clause in found:
+            if head_and_body(clause)[0] is not None:
+                raise clause.error(f"expected a directive, ':- ...', found {write_short(clause.term)}")
+        declared += found
+    positive = read_file(directory / "pos.pl", operators=operators)
+    other = read_file(_find(directory, negative, "neg.pl"), operators=operators)
+    fold_file = (
+        None
+        if folds is None and (negative or not (directory / "folds.tsv").exists())
+        else folds or "folds.tsv"
+    )
+    problem = make_problem(directory.resolve().name, background, positive, other, declared)
+    warnings = list(problem.warnings)
+    read = None
+    if fold_file is not None:
+        read = read_folds(_find(directory, fold_file, "folds.tsv"), problem.positive, problem.negative)
+    elif (directory / "folds.tsv").exists():
+        warnings.append("folds.tsv is not read: it goes with neg.pl")
+    return Problem(
+        problem.name,
+        problem.background,
+        problem.positive,
+        problem.negative,
+        problem.modes,
+        read,
+        tuple(warnings),
+    )
+
+
+def make_problem(
+    name: str,
+    background: Iterable[Clause],
+    positive: Sequence[Clause],
+    negative: Sequence[Clause],
+    directives: Iterable[Clause] = (),
+) -> Problem:
+    """Return the problem that clauses make, after checking that they fit together."""
+    background, directives = list(background), list(directives)
+    target = _check_examples(positive, negative)
+    modes, warnings = read_modes(directives)
+    _check_arities(chain(_uses(background), _uses(positive), _uses(negative), _mentioned(modes)))
+    program = make_program(background)
+    warnings += _missing(program, modes, target)
+    warnings += _undefined_goals(program)
+    if modes.head or modes.body or modes.determinations:
+        _check_usable(program, modes, target, directives)
+    return Problem(
+        name,
+        program,
+        tuple(clause.term for clause in positive),
+        tuple(clause.term for clause in negative),
+        modes,
+        None,
+        tuple(warnings),
+    )
+
+
+def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Term]) -> dict[Term, str]:
+    """Return the fold of every example, as a tab-separated file with a header says."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    header = lines[0].split("\t") if lines else []
+    source = str(path)
+    if len(header) < 2:
+        raise ParseError(
+            "expected a header with the columns example and fold, separated by tabs", source=source, line=1
+        )
+    by_example = "example" in header and "fold" in header
+    column, last = (header.index("example"), header.index("fold")) if by_example else (0, 1)
+    rows: list[tuple[Clause, list[str]]] = []
+    for number, line in enumerate(lines[1:], start=2):
+        cells = line.split("\t")
+        if not line.strip():
+            continue
+        if len(cells) != len(header):
+            raise ParseError(
+                f"expected {len(header)} columns, found {len(cells)}", source=source, line=number
+            )
+        rows.append((_one_term(cells[column], source, number), cells))
+    label = header.index("label") if by_example and "label" in header else None
+    folds: dict[Term, str] = {}
+    if by_example:
+        known: dict[Term, str] = dict.fromkeys(positive, "pos") | dict.fromkeys(negative, "neg")
+        for clause, cells in rows:
+            if clause.term not in known:
+                raise clause.error(f"expected an example of this problem, found {write_short(clause.term)}")
+            if label is not None and cells[label] in ("pos", "neg") and cells[label] != known[clause.term]:
+                raise clause.error(
+                    f"{write_short(clause.term)} is said to be {cells[label]} but is {known[clause.term]}"
+                )
+            if folds.setdefault(clause.term, cells[last]) != cells[last]:
+                raise clause.error(f"{write_short(clause.term)} is in two folds")
+    else:
+        group = {key(clause.term): cells[last] for clause, cells in rows}
+        for example in (*positive, *negative):
+            named = {group[key(term)] for term in arguments(example) if key(term) in group}
+            if len(named) > 1:
+                raise ParseError(
+                    f"expected one fold for {write_short(example)}, found {' and '.join(sorted(named))}",
+                    source=source,
+                )
+            if named:
+                folds[example] = named.pop()
+    without = [example for example in (*positive, *negative) if example not in folds]
+    if without:
+        raise ParseError(
+            f"expected a fold for every example, {len(without)} have none: {write_short(without[0])} first",
+            source=source,
+        )
+    return folds
+
+
+def _one_term(text: str, source: str, line: int) -> Clause:
+    try:
+        (clause,) = read_clauses(f"{text}\n.")
+    except (ParseError, ValueError) as error:
+        message = error.message if isinstance(error, ParseError) else "expected one term"
+        raise ParseError(f"{message} in {text[:80]!r}", source=source, line=line) from None
+    return Clause(clause.term, source, line)
+
+
+def _find(directory: Path, given: Path | str | None, usual: str) -> Path:
+    if given is None:
+        return directory / usual
+    given = Path(given)
+    return given if given.exists() or not (directory / given).exists() else directory / given
+
+
+def _declares_modes(directives: Iterable[Clause]) -> bool:
+    return any(
+        (signature(head_and_body(clause)[1]) or ("", 0))[0] in ("modeh", "modeb", "mode")
+        for clause in directives
+    )
+
+
+def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> Signature:
+    """Return the target, if examples are ground terms of one predicate, and none is in both classes."""
+    target: Signature | None = None
+    first: Clause | None = None
+    for clause in (*positive, *negative):
+        head, body = head_and_body(clause)
+        found = None if head is None else signature(head)
+        if head is None or found is None or body != "true" or not is_ground(head):
+            raise clause.error(f"expected an example without variables, found {write_short(clause.term)}")
+        if target is None or first is None:
+            target, first = found, clause
+        elif found[0] != target[0]:
+            raise clause.error(
+                f"expected examples of {_show(target)}, as at {first.place}, found {_show(found)}"
+            )
+    if target is None or not positive:
+        source = negative[0].source if negative else None
+        where = f" ({source} has {len(negative)} negative ones)" if source else ""
+        raise ParseError(f"expected at least one positive example, found none{where}")
+    classes = {clause.term: clause for clause in positive}
+    for clause in negative:
+        other = classes.get(clause.term)
+        if other is not None:
+            raise clause.error(
+                f"the negative example {write_short(clause.term)} is a positive one too, at {other.place}: "
+                "leave one out"
+            )
+    return target
+
+
+def _show(predicate: Signature) -> str:
+    return f"{predicate[0]}/{predicate[1]}"
+
+
+def _uses(clauses: Iterable[Clause]) -> Iterator[tuple[Signature, Clause]]:
+    """Yield every predicate that clauses define or call, with the clause."""
+    for clause in clauses:
+        head, body = head_and_body(clause)
+        if head is None:
+            continue
+        for goal in (head,) if body == "true" else (head, *goals_of(body)):
+            found = signature(goal)
+            if found is not None:
+                yield found, clause
+
+
+def _mentioned(modes: Modes) -> Iterator[tuple[Signature, Clause]]:
+    """Yield every predicate that modes and determinations name, with a clause that knows the place."""
+    for mode in (*modes.head, *modes.body):
+        yield mode.predicate, Clause(mode.template, mode.source, mode.line)
+    for one in modes.determinations:
+        for predicate in (one.target, one.predicate):
+            yield predicate, Clause("determination", one.source, one.line)
+
+
+def _check_arities(uses: Iterable[tuple[Signature, Clause]]) -> None:
+    first: dict[str, tuple[int, Clause]] = {}
+    for (name, arity), clause in uses:
+        known, before = first.setdefault(name, (arity, clause))
+        if known != arity and (name, arity) not in BUILTINS and (name, known) not in BUILTINS:
+            raise clause.error(
+                f"expected {name} with {known} arguments, as at {before.place}, found {arity}: "
+                "rename one of them"
+            )
+
+
+def _missing(program: Program, modes: Modes, target: Signature) -> Iterator[str]:
+    """Yield a warning for each predicate that modes name in vain."""
+    lines: dict[Signature, list[str]] = {}
+    for mode in modes.body:
+        lines.setdefault(mode.predicate, []).append(f"mode at {mode.source}:{mode.line}")
+    for one in modes.determinations:
+        if one.target == target:
+            lines.setdefault(one.predicate, []).append(f"determination at {one.source}:{one.line}")
+    used = {name for name, _ in modes.for_target(target)}
+    for predicate, places in lines.items():
+        said = ", ".join(places)
+        if predicate not in program.predicates and predicate not in BUILTINS and predicate != ("not", 1):
+            yield f"{_show(predicate)} has no clauses: {said}"
+        elif predicate not in used and not any(
+            mode.negated and mode.predicate == predicate for mode in modes.body
+        ):
+            wanted = "determination" if places[0].startswith("mode") else "mode"
+            yield f"{_show(predicate)} has no {wanted}, and is not used: {said}"
+
+
+def _undefined_goals(program: Program) -> Iterator[str]:
+    """Yield a warning for each predicate that rules call and nothing defines: such a goal fails."""
+    seen = set()
+    for predicate in program.predicates.values():
+        for _, rule in predicate.rules:
+            for goal in goals_of(rule.body):
+                found = signature(goal)
+                if found and found not in program.predicates and found not in BUILTINS and found not in seen:
+                    seen.add(found)
+                    yield f"{_show(found)} has no clauses: called at {rule.source}:{rule.line}"
+
+
+def _check_usable(program: Program, modes: Modes, target: Signature, directives: Sequence[Clause]) -> None:
+    """Raise an error if no clause for the target could have a body, or a head."""
+    source = directives[0].source if directives else None
+    if not any(mode.predicate == target for mode in modes.head):
+        raise ParseError(
+            f"expected a mode of the head, ':- modeh(1,{target[0]}(+type,...)).', found none", source=source
+        )
+    for name, each in modes.for_target(target):
+        if name == ("not", 1) or name in BUILTINS or name in program.predicates:
+            assert each, "for_target leaves out predicates without modes"
+            return
+    raise ParseError(
+        f"expected a body mode, with a determination for {_show(target)}, of a predicate that has clauses, "
+        "found none",
+        source=source,
+    )

@@ -1,0 +1,1 @@
+"""Prolog's terms, its text, programs as indexed facts and rules, and goals solved within a budget."""

@@ -1,0 +1,244 @@
+"""Variables while goals are solved: cells that are bound and freed again, and rules as templates of terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Union
+
+from lbm.relations.prolog.program import Rule
+from lbm.relations.prolog.terms import Compound, Term, Variable
+
+
+class Cell:
+    """A variable of a running proof: unbound, or another value."""
+
+    __slots__ = ("content",)
+
+    def __init__(self) -> None:
+        self.content: Value | None = None
+
+
+Value = Union[str, int, float, Compound, Variable, Cell]  # noqa: UP007
+"""A term while goals are solved: cells may stand inside compound terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The number of a rule's variable."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """A compound term with slots in it."""
+
+    functor: str
+    arguments: tuple[Template, ...]
+
+
+Template = Union[str, int, float, Compound, Variable, Slot, Pattern]  # noqa: UP007
+Frame = list[Any]
+"""The values of a rule's variables; None: not met yet. The last entry is the rule, for messages."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A rule with slots for variables."""
+
+    head: tuple[Template, ...]
+    body: Template
+    size: int
+
+
+@lru_cache(maxsize=10_000)
+def compile_rule(rule: Rule) -> Compiled:
+    """Return a rule as templates."""
+    slots: dict[str, Slot] = {}
+    head = to_template(rule.head, slots)
+    body = to_template(rule.body, slots)
+    given = head.arguments if isinstance(head, Compound | Pattern) else ()
+    return Compiled(tuple(given), body, len(slots))
+
+
+def to_template(term: Term, slots: dict[str, Slot]) -> Template:
+    """Return a term with slots for its variables; parts without variables stay as they are."""
+    built: list[Any] = []
+    todo: list[tuple[bool, Term]] = [(False, term)]
+    while todo:
+        ready, part = todo.pop()
+        if isinstance(part, Variable):
+            built.append(slots.setdefault(part.name, Slot(len(slots))))
+        elif not isinstance(part, Compound):
+            built.append(part)
+        elif ready:
+            given = tuple(built[len(built) - len(part.arguments) :])
+            del built[len(built) - len(part.arguments) :]
+            held = any(isinstance(one, Slot | Pattern) for one in given)
+            built.append(Pattern(part.functor, given) if held else part)
+        else:
+            todo.append((True, part))
+            todo.extend((False, one) for one in reversed(part.arguments))
+    found: Template = built[0]
+    return found
+
+
+class Bindings:
+    """What is bound, and in which order, so that it can be undone."""
+
+    __slots__ = ("trail",)
+
+    def __init__(self) -> None:
+        self.trail: list[Cell] = []
+
+    def mark(self) -> int:
+        """Return a place to come back to."""
+        return len(self.trail)
+
+    def undo(self, mark: int) -> None:
+        """Free what was bound since a mark was taken."""
+        trail = self.trail
+        while len(trail) > mark:
+            trail.pop().content = None
+
+    def value(self, term: Value) -> Value:
+        """Return what a term stands for: no bound cell."""
+        while type(term) is Cell and term.content is not None:
+            term = term.content
+        return term
+
+    def bind(self, cell: Cell, term: Value) -> bool:
+        """Bind an unbound cell, unless the term holds it: no term is inside itself."""
+        if isinstance(term, Compound) and self._occurs(cell, term):
+            return False
+        cell.content = term
+        self.trail.append(cell)
+        return True
+
+    def _occurs(self, cell: Cell, term: Value) -> bool:
+        todo: list[Any] = [term]
+        while todo:
+            part = self.value(todo.pop())
+            if part is cell:
+                return True
+            if isinstance(part, Compound):
+                todo.extend(one for one in part.arguments if isinstance(one, Cell | Compound))
+        return False
+
+    def unify(self, one: Value, other: Value) -> bool:
+        """Make two terms equal; say whether it can be done. What was bound stays bound either way."""
+        pairs: list[tuple[Any, Any]] = [(one, other)]
+        while pairs:
+            left, right = pairs.pop()
+            left, right = self.value(left), self.value(right)
+            if left is right:
+                continue
+            if type(left) is Cell:
+                if not self.bind(left, right):
+                    return False
+            elif type(right) is Cell:
+                if not self.bind(right, left):
+                    return False
+            elif type(left) is not type(right):
+                return False
+            elif isinstance(left, Compound) and isinstance(right, Compound):
+                if left.functor != right.functor or len(left.arguments) != len(right.arguments):
+                    return False
+                pairs.extend(zip(left.arguments, right.arguments, strict=True))
+            elif left != right:
+                return False
+        return True
+
+    def match(self, template: Template, term: Value, frame: Frame) -> bool:
+        """Unify a template of a rule with a term, noting the rule's variables in its frame."""
+        pairs: list[tuple[Any, Any]] = [(template, term)]
+        while pairs:
+            part, other = pairs.pop()
+            other = self.value(other)
+            kind = type(part)
+            if kind is Slot:
+                known = frame[part.number]
+                if known is None:
+                    frame[part.number] = other
+                elif not self.unify(known, other):
+                    return False
+            elif type(other) is Cell:
+                if not self.bind(other, self.build(part, frame)):
+                    return False
+            elif kind is Pattern:
+                if (
+                    type(other) is not Compound
+                    or other.functor != part.functor
+                    or len(other.arguments) != len(part.arguments)
+                ):
+                    return False
+                # The first argument is looked at first: it fails soonest.
+                pairs.extend(zip(reversed(part.arguments), reversed(other.arguments), strict=True))
+            elif kind is Compound:
+                if not self.unify(part, other):
+                    return False
+            elif kind is not type(other) or part != other:
+                return False
+        return True
+
+    def build(self, template: Template, frame: Frame) -> Value:
+        """Return the term of a template, with new cells for variables not met before."""
+        if isinstance(template, Slot):
+            known = frame[template.number]
+            if known is None:
+                known = frame[template.number] = Cell()
+            found: Value = known
+            return found
+        if not isinstance(template, Pattern):
+            return template
+        built: list[Any] = []
+        todo: list[tuple[bool, Any]] = [(False, template)]
+        while todo:
+            ready, part = todo.pop()
+            if isinstance(part, Slot):
+                built.append(self.build(part, frame))
+            elif not isinstance(part, Pattern):
+                built.append(part)
+            elif ready:
+                given = tuple(built[len(built) - len(part.arguments) :])
+                del built[len(built) - len(part.arguments) :]
+                built.append(Compound(part.functor, given))
+            else:
+                todo.append((True, part))
+                todo.extend((False, one) for one in reversed(part.arguments))
+        whole: Value = built[0]
+        return whole
+
+    def resolve(self, term: Value) -> Any:
+        """Return a term without bound cells; unbound ones stay."""
+        term = self.value(term)
+        if not isinstance(term, Compound):
+            return term
+        built: list[Any] = []
+        todo: list[tuple[bool, Any]] = [(False, term)]
+        while todo:
+            ready, part = todo.pop()
+            part = self.value(part)
+            if not isinstance(part, Compound):
+                built.append(part)
+            elif ready:
+                given = tuple(built[len(built) - len(part.arguments) :])
+                del built[len(built) - len(part.arguments) :]
+                kept = all(one is before for one, before in zip(given, part.arguments, strict=True))
+                built.append(part if kept else Compound(part.functor, given))
+            else:
+                todo.append((True, part))
+                todo.extend((False, one) for one in reversed(part.arguments))
+        return built[0]
+
+    def is_ground(self, term: Value) -> bool:
+        """Say whether a term holds no unbound cell."""
+        todo: list[Any] = [term]
+        while todo:
+            part = self.value(todo.pop())
+            if isinstance(part, Cell):
+                return False
+            if isinstance(part, Compound):
+                todo.extend(one for one in part.arguments if isinstance(one, Cell | Compound))
+        return True

@@ -1,0 +1,259 @@
+"""Goals -> answers: depth-first search for proofs, as Prolog does it, within a budget of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from lbm.errors import LimitExceeded, ParseError
+from lbm.relations.prolog.bindings import (
+    Bindings,
+    Cell,
+    Frame,
+    Pattern,
+    Slot,
+    Value,
+    compile_rule,
+    to_template,
+)
+from lbm.relations.prolog.builtins import CONTROL_NAMES, LIBRARY, TESTS
+from lbm.relations.prolog.program import Predicate, Program, Rule
+from lbm.relations.prolog.terms import Compound, Term, Variable, key, write_short
+
+STEPS: Final = 100_000
+"""Goals that may be called until the next answer is found, unless another number is given."""
+
+# A goal that waits: its template, the frame of the rule it is from, the number of choices that were open when
+# that rule was called (a cut goes back to them), and the goals after it.
+_Goals = tuple[Any, Frame, int, Any] | None
+
+
+def solve(
+    program: Program, goals: Term | Sequence[Term], *, steps: int = STEPS, answers: int | None = None
+) -> Iterator[dict[str, Term]]:
+    """Yield, for each proof of all goals, the values of their variables, in Prolog's order.
+
+    Parameters
+    ----------
+    goals
+        One goal, or several that are to hold together; a variable is known by its name in all of them.
+    steps
+        Goals that may be called for one answer; LimitExceeded if that is not enough.
+    answers
+        How many answers are wanted at most; None: all.
+
+    A goal that has no clauses and is not built in fails. What stays unbound is a variable again.
+
+    >>> from lbm.relations.prolog.reader import read_clauses, read_term
+    >>> from lbm.relations.prolog.program import make_program
+    >>> program = make_program(read_clauses("p(1). p(2). q(X, Y) :- p(X), Y is X + 1, Y > 2."))
+    >>> list(solve(program, read_term("q(A, B)")))
+    [{'A': 2, 'B': 3}]
+    """
+    goals = (goals,) if isinstance(goals, str | int | float | Compound | Variable) else tuple(goals)
+    slots: dict[str, Slot] = {}
+    templates = [to_template(goal, slots) for goal in goals]
+    frame: Frame = [Cell() for _ in slots]
+    frame.append(None)
+    proof = _Proof(program, steps, ", ".join(write_short(goal) for goal in goals[:5]))
+    waiting: _Goals = None
+    for template in reversed(templates):
+        waiting = (template, frame, 0, waiting)
+    for _ in islice(proof.run(waiting), answers):
+        names: dict[Cell, Variable] = {}
+        yield {
+            name: _plain(proof.bindings.resolve(frame[slot.number]), names) for name, slot in slots.items()
+        }
+
+
+def _plain(value: Value, names: dict[Cell, Variable]) -> Term:
+    """Return a term whose cells are variables again; the same cell is the same variable."""
+    if isinstance(value, Cell):
+        return names.setdefault(value, Variable(f"_{len(names)}"))
+    if not isinstance(value, Compound):
+        return value
+    built: list[Any] = []
+    todo: list[tuple[bool, Any]] = [(False, value)]
+    while todo:
+        ready, part = todo.pop()
+        if isinstance(part, Cell):
+            built.append(names.setdefault(part, Variable(f"_{len(names)}")))
+        elif not isinstance(part, Compound):
+            built.append(part)
+        elif ready:
+            given = tuple(built[len(built) - len(part.arguments) :])
+            del built[len(built) - len(part.arguments) :]
+            kept = all(one is before for one, before in zip(given, part.arguments, strict=True))
+            built.append(part if kept else Compound(part.functor, given))
+        else:
+            todo.append((True, part))
+            todo.extend((False, one) for one in reversed(part.arguments))
+    plain: Term = built[0]
+    return plain
+
+
+class _CutTo:
+    """A goal of our own: forget the choices made since a number of them was open."""
+
+    __slots__ = ("height",)
+
+    def __init__(self, height: int) -> None:
+        self.height = height
+
+
+class _Proof:
+    """One search: goals that wait, and choices to come back to."""
+
+    def __init__(self, program: Program, steps: int, asked: str) -> None:
+        self.program = program
+        self.steps = steps
+        self.asked = asked
+        self.bindings = Bindings()
+        self.choices: list[tuple[int, Iterator[_Goals]]] = []
+
+    def run(self, waiting: _Goals) -> Iterator[None]:
+        """Yield once for each proof; what it binds is in ``bindings`` until the next one is asked for."""
+        bindings, choices = self.bindings, self.choices
+        left = self.steps
+        failed = False
+        while True:
+            if failed:
+                while choices:
+                    mark, others = choices[-1]
+                    bindings.undo(mark)
+                    found = next(others, _NOTHING)
+                    if found is not _NOTHING:
+                        waiting = found
+                        break
+                    choices.pop()
+                else:
+                    return
+                failed = False
+            if waiting is None:
+                yield
+                left = self.steps
+                failed = True
+                continue
+            left -= 1
+            if left < 0:
+                raise LimitExceeded(
+                    f"no answer to {self.asked} within {self.steps} steps, now at "
+                    f"{self.shown(waiting)}: is there a rule that calls itself without end?",
+                    limit="steps",
+                    value=self.steps,
+                )
+            goal, frame, cut, rest = waiting
+            if type(goal) is Slot:
+                goal = bindings.resolve(frame[goal.number]) if frame[goal.number] is not None else Cell()
+                cut = len(choices)  # a cut inside a variable's goal is local
+            if type(goal) is _CutTo:
+                del choices[goal.height :]
+                waiting = rest
+                continue
+            name = (
+                (goal.functor, len(goal.arguments))
+                if type(goal) is Pattern or type(goal) is Compound
+                else (goal, 0)
+                if type(goal) is str
+                else None
+            )
+            if name is None:
+                raise self.error(waiting, f"expected a goal, found {self.shown(waiting)}")
+            predicate = self.program.predicates.get(name)
+            if predicate is None and name in CONTROL_NAMES and name not in TESTS:
+                waiting = self.control(name[0], goal, frame, cut, rest)
+                continue
+            given = tuple([bindings.build(one, frame) for one in goal.arguments]) if name[1] else ()
+            test = TESTS.get(name) if predicate is None else None
+            if test is not None:
+                try:
+                    failed = not test(bindings, given)
+                except (TypeError, ArithmeticError) as error:
+                    raise self.error(waiting, f"{error}, in {self.shown(waiting)}") from None
+                waiting = rest
+                continue
+            predicate = predicate or LIBRARY.predicates.get(name)
+            if predicate is None:
+                failed = True
+                continue
+            choices.append((bindings.mark(), self.clauses(predicate, given, len(choices), rest)))
+            failed = True  # the first clause is taken as any other one is
+
+    def control(self, name: str, goal: Any, frame: Frame, cut: int, rest: _Goals) -> _Goals:
+        """Return what waits after a control structure was opened."""
+        choices = self.choices
+        if name == "!":
+            del choices[cut:]
+            return rest
+        height = len(choices)
+        first = goal.arguments[0]
+        if name == ",":
+            return first, frame, cut, (goal.arguments[1], frame, cut, rest)
+        if name == "call":
+            return first, frame, height, rest
+        if name == ";":
+            other = goal.arguments[1], frame, cut, rest
+            choices.append((self.bindings.mark(), iter((other,))))
+            if isinstance(first, Pattern | Compound) and first.functor == "->" and len(first.arguments) == 2:
+                condition, then = first.arguments
+                return condition, frame, height, (_CutTo(height), frame, 0, (then, frame, cut, rest))
+            return first, frame, cut, rest
+        if name == "->":
+            choices.append((self.bindings.mark(), iter(())))
+            return first, frame, height, (_CutTo(height), frame, 0, (goal.arguments[1], frame, cut, rest))
+        # \+ and not: if the goal has a proof, forget it and fail; else go on.
+        choices.append((self.bindings.mark(), iter((rest,))))
+        return first, frame, height, (_CutTo(height), frame, 0, ("fail", frame, 0, None))
+
+    def clauses(
+        self, predicate: Predicate, given: tuple[Value, ...], height: int, rest: _Goals
+    ) -> Iterator[_Goals]:
+        """Yield what waits after each clause whose head unifies with the goal."""
+        bindings = self.bindings
+        mark = bindings.mark()
+        values = [bindings.value(one) for one in given]
+        known = [k for k, value in enumerate(values) if type(value) in (str, int, float)]
+        rows: Sequence[int] = ()
+        if predicate.facts:
+            rows = predicate.rows(tuple(known), tuple([key(values[k]) for k in known]))  # type: ignore[arg-type]
+        others = [k for k in range(len(values)) if k not in known] if len(known) < len(values) else []
+        place = 0
+        for before, rule in (*predicate.rules, (len(predicate.facts), None)):
+            while place < len(rows) and rows[place] < before:
+                fact = predicate.facts[rows[place]]
+                place += 1
+                for k in others:
+                    if not bindings.unify(values[k], fact[k]):
+                        bindings.undo(mark)
+                        break
+                else:
+                    yield rest
+            if rule is None:
+                return
+            compiled = compile_rule(rule)
+            frame: Frame = [None] * compiled.size
+            frame.append(rule)
+            for template, value in zip(compiled.head, values, strict=True):
+                if not bindings.match(template, value, frame):
+                    bindings.undo(mark)
+                    break
+            else:
+                yield rest if compiled.body == "true" else (compiled.body, frame, height, rest)
+
+    def shown(self, waiting: Any) -> str:
+        """Return the text of the next goal."""
+        goal, frame, _, _ = waiting
+        if isinstance(goal, _CutTo):
+            return "!"
+        return write_short(_plain(self.bindings.resolve(self.bindings.build(goal, frame)), {}))
+
+    def error(self, waiting: Any, message: str) -> ParseError:
+        """Return an error that names the rule the next goal is from."""
+        rule = waiting[1][-1]
+        if isinstance(rule, Rule):
+            return ParseError(message, source=rule.source, line=rule.line)
+        return ParseError(message)
+
+
+_NOTHING: Final[Any] = object()

@@ -1,0 +1,157 @@
+"""Clauses -> program: ground facts in indexes by any of their arguments, rules apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from lbm.relations.prolog.reader import Clause
+from lbm.relations.prolog.terms import (
+    Compound,
+    Term,
+    Variable,
+    arguments,
+    is_ground,
+    key,
+    signature,
+    write_short,
+)
+
+Signature = tuple[str, int]
+"""The name and the arity of a predicate."""
+
+CONTROL: Final = frozenset({(",", 2), (";", 2), ("->", 2), ("\\+", 1), ("not", 1), ("call", 1)})
+"""Goals that hold goals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A clause with a body, or a fact with variables, whose body is ``true``; and where it was read."""
+
+    head: Term
+    body: Term
+    source: str | None = field(default=None, compare=False)
+    line: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """The clauses of one predicate.
+
+    Attributes
+    ----------
+    facts
+        The arguments of each ground fact, in the order of the file.
+    rules
+        Each rule with the number of facts that stand before it.
+    """
+
+    name: str
+    arity: int
+    facts: tuple[tuple[Term, ...], ...] = ()
+    rules: tuple[tuple[int, Rule], ...] = ()
+    tables: dict[tuple[int, ...], dict[tuple[object, ...], list[int]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def rows(self, places: tuple[int, ...], keys: tuple[object, ...]) -> Sequence[int]:
+        """Return the numbers of the facts whose arguments at ``places`` (from 0, rising) have these keys.
+
+        The index for a set of places is made when it is first asked for.
+        """
+        if not places:
+            return range(len(self.facts))
+        table = self.tables.get(places)
+        if table is None:
+            table = {}
+            for row, fact in enumerate(self.facts):
+                table.setdefault(tuple([key(fact[place]) for place in places]), []).append(row)
+            self.tables[places] = table
+        return table.get(keys, ())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Predicate, (self.name, self.arity, self.facts, self.rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Predicates by name and arity.
+
+    >>> from lbm.relations.prolog.reader import read_clauses
+    >>> program = make_program(read_clauses("bond(a, b). bond(b, c). linked(X, Y) :- bond(X, Y)."))
+    >>> program.facts("bond", 2)
+    (('a', 'b'), ('b', 'c'))
+    >>> sorted(program.predicates)
+    [('bond', 2), ('linked', 2)]
+    """
+
+    predicates: Mapping[Signature, Predicate] = field(default_factory=dict)
+
+    def facts(self, name: str, arity: int) -> Sequence[tuple[Term, ...]]:
+        """Return the arguments of each ground fact of a predicate, in the order of the file."""
+        predicate = self.predicates.get((name, arity))
+        return predicate.facts if predicate is not None else ()
+
+    def rules(self, name: str, arity: int) -> Sequence[Rule]:
+        """Return the rules of a predicate."""
+        predicate = self.predicates.get((name, arity))
+        return [rule for _, rule in predicate.rules] if predicate is not None else ()
+
+    def constants(self) -> Iterator[Term]:
+        """Yield every argument of every ground fact, once."""
+        seen: set[object] = set()
+        every = chain.from_iterable(one.facts for one in self.predicates.values())
+        for term in chain.from_iterable(every):
+            if key(term) not in seen:
+                seen.add(key(term))
+                yield term
+
+
+def make_program(clauses: Iterable[Clause]) -> Program:
+    """Return the program that clauses make; directives among them are left out."""
+    facts: dict[Signature, list[tuple[Term, ...]]] = {}
+    rules: dict[Signature, list[tuple[int, Rule]]] = {}
+    for clause in clauses:
+        head, body = head_and_body(clause)
+        if head is None:
+            continue
+        name = signature(head)
+        if name is None or name in CONTROL:
+            raise clause.error(f"expected the head of a clause, found {write_short(head)}")
+        if body == "true" and is_ground(head):
+            facts.setdefault(name, []).append(arguments(head))
+        else:
+            before = len(facts.setdefault(name, []))
+            rules.setdefault(name, []).append((before, Rule(head, body, clause.source, clause.line)))
+    return Program(
+        {
+            (name, arity): Predicate(name, arity, tuple(each), tuple(rules.get((name, arity), ())))
+            for (name, arity), each in facts.items()
+        }
+    )
+
+
+def head_and_body(clause: Clause) -> tuple[Term | None, Term]:
+    """Return head and body of a clause; a directive's head is None, a fact's body ``true``."""
+    term = clause.term
+    if isinstance(term, Compound) and term.functor == ":-":
+        if len(term.arguments) == 1:
+            return None, term.arguments[0]
+        if len(term.arguments) == 2:
+            return term.arguments
+    if isinstance(term, Compound) and term.functor in ("?-", "-->"):
+        raise clause.error(f"expected a fact, a rule or a directive, found {write_short(term)}")
+    return term, "true"
+
+
+def goals_of(body: Term) -> Iterator[Term]:
+    """Yield the goals of a body, those inside control structures too, in order of appearance."""
+    todo = [body]
+    while todo:
+        goal = todo.pop()
+        if signature(goal) in CONTROL:
+            todo.extend(reversed(arguments(goal)))
+        elif not isinstance(goal, Variable):
+            yield goal

@@ -1,0 +1,102 @@
+"""``lbm saturate``: all that modes let us say about each example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from lbm.views.commands import options, problems, streams, tables
+
+if TYPE_CHECKING:
+    from lbm.relations.problem import Problem
+    from lbm.relations.saturate import BottomClause
+
+HEADER: Final = "example\tlabel\tfold\tbody_literals"
+
+Depth = Annotated[
+    int | None,
+    typer.Option(
+        "--depth", min=1, help="Layers of new variables, Aleph's i; by default as the modes set it, else 3."
+    ),
+]
+Out = Annotated[
+    str | None,
+    typer.Option("-o", "--out", metavar="FILE", help="Where they go; by default they are printed."),
+]
+
+
+def saturate_examples(
+    directory: problems.Directory,
+    depth: Depth = None,
+    modes: problems.Modes = None,
+    neg: problems.Negative = None,
+    folds: problems.Folds = None,
+    out: Out = None,
+    jobs: problems.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Write the bottom clause of every example: each literal that the modes allow and the background proves.
+
+    One example a line, separated by tabs: the example, pos or neg, its fold or nothing, and the literals of
+    the body separated by blanks. Variables are named A, B, C ... in order of appearance; constants stand
+    where a mode has #.
+
+    With --json: problem, depth, positive, negative, literals (how many different ones), out, warnings;
+    without --out also clauses (list of example, label, fold, head, body).
+    """
+    if out is not None:
+        tables.check_place(out)
+    from lbm.relations.saturate import saturate_all
+
+    problem = problems.load(directory, modes=modes, negative=neg, folds=folds)
+    if depth is None and "i" not in problem.modes.settings:
+        depth = 3
+    with problems.bar("saturating", len(problem.examples)) as show:
+        clauses = saturate_all(problem, depth=depth, n_jobs=jobs, progress=show)
+    if out is not None:
+        from lbm.knowledge.wire import write_whole
+
+        write_whole(out, (f"{line}\n" for line in lines(problem, clauses)))
+    different = len({literal for clause in clauses for literal in clause.body})
+    if as_json:
+        facts = {
+            "problem": problem.name,
+            "depth": depth if depth is not None else problem.modes.settings["i"],
+            "positive": len(problem.positive),
+            "negative": len(problem.negative),
+            "literals": different,
+            "out": out,
+            "warnings": list(problem.warnings),
+        }
+        streams.say_json(facts if out is not None else {**facts, "clauses": _described(problem, clauses)})
+    elif out is None:
+        streams.say(*lines(problem, clauses))
+    else:
+        found = streams.counted(len(clauses), "clause")
+        streams.say(f"{out}: {found}, {streams.counted(different, 'different literal')}")
+
+
+def lines(problem: Problem, clauses: Sequence[BottomClause]) -> Iterator[str]:
+    """Yield a header and a line for every clause, cells separated by tabs."""
+    from lbm.relations.prolog.terms import write
+
+    yield HEADER
+    for clause in clauses:
+        fold = "" if problem.folds is None else problem.folds[clause.example]
+        body = " ".join(clause.body)
+        yield "\t".join([write(clause.example), "pos" if clause.label else "neg", fold, body])
+
+
+def _described(problem: Problem, clauses: Sequence[BottomClause]) -> Iterator[dict[str, object]]:
+    from lbm.relations.prolog.terms import write
+
+    for clause in clauses:
+        yield {
+            "example": write(clause.example),
+            "label": clause.label,
+            "fold": None if problem.folds is None else problem.folds[clause.example],
+            "head": clause.head,
+            "body": list(clause.body),
+        }

@@ -1,0 +1,83 @@
+"""The commands about relational problems: what they print, what they write, and how they fail."""
+
+import json
+
+import pytest
+
+from lbm.datasets import write_problem
+from lbm.views.entry import main
+
+
+@pytest.fixture
+def trains(tmp_path):
+    """The ten trains as files."""
+    write_problem("trains", tmp_path / "trains")
+    return tmp_path / "trains"
+
+
+def test_saturate_writes_a_line_for_every_example(trains, tmp_path, capsys):
+    out = tmp_path / "clauses.tsv"
+    assert main(["saturate", str(trains), "-o", str(out)]) == 0
+    header, *rows = [line.split("\t") for line in out.read_text().splitlines()]
+    assert header == ["example", "label", "fold", "body_literals"]
+    assert [row[1] for row in rows] == ["pos"] * 5 + ["neg"] * 5
+    assert rows[0][0] == "eastbound(east1)"
+    assert "closed(C)" in rows[0][3].split(" ")
+    assert "10 clauses" in capsys.readouterr().out
+
+
+def test_a_problem_that_comes_with_the_package_needs_no_files(capsys):
+    assert main(["saturate", "trains", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["positive"] == found["negative"] == 5
+    assert found["depth"] == 3
+    assert len(found["clauses"]) == 10
+
+
+def test_saturate_prints_without_an_output_file(trains, capsys):
+    assert main(["saturate", str(trains)]) == 0
+    assert capsys.readouterr().out.count("\n") == 11
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("bk.pl", "long(", "bk.pl:1"),
+        ("bk.pl", None, "bk.pl"),
+        ("pos.pl", "", "positive example"),
+        ("neg.pl", "eastbound(east1).", "positive one too"),
+        ("modes.pl", ":- modeh(1, eastbound(+train)).", "body mode"),
+        ("bk.pl", "long(a).\nlong(a, b).", "bk.pl:2"),
+        ("folds.tsv", "example\tlabel\tfold\neastbound(nobody)\tpos\t1\n", "folds.tsv:2"),
+        ("bk.pl", "has_car(T, C) :- has_car(T, C).\nlong(c).", "has_car"),
+    ],
+)
+def test_bad_files_are_one_line_and_status_2(trains, tmp_path, capsys, file, text, said):
+    if text is None:
+        (trains / file).unlink()
+    else:
+        (trains / file).write_text(text)
+    out = tmp_path / "clauses.tsv"
+    assert main(["saturate", str(trains), "-o", str(out)]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert said in error[-1]
+    assert "Traceback" not in error[-1]
+    assert not out.exists()
+
+
+def test_a_mode_without_clauses_is_a_warning_that_names_its_line(trains, capsys):
+    modes = trains / "modes.pl"
+    lines = (
+        modes.read_text()
+        + ":- modeb(1, painted(+car, #colour)).\n:- determination(eastbound/1, painted/2).\n"
+    )
+    modes.write_text(lines)
+    assert main(["saturate", str(trains)]) == 0
+    warning = capsys.readouterr().err
+    assert "warning: painted/2 has no clauses" in warning
+    assert f"modes.pl:{lines.count(chr(10)) - 1}" in warning
+
+
+def test_a_directory_that_is_not_there_is_an_error(capsys, tmp_path):
+    assert main(["saturate", str(tmp_path / "nothing")]) == 2
+    assert "bk.pl" in capsys.readouterr().err
