@@ -24,14 +24,11 @@ from lbm.machine.store import save
 from lbm.machine.translate import translate
 from lbm.training.gradients.descent import Epoch, Progress
 from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.learners.fitting import Confidence
 from lbm.training.storage import checkpoint
 from lbm.training.storage.store import load_model, save_model
-from lbm.views import curves
 from lbm.views.commands import tables
 from lbm.views.commands.train import best_epoch, describe, interrupts_noted
 from lbm.views.entry import main
-from lbm.views.plots import save_picture
 
 RULES = "bird & ~penguin -> flies\n3: penguin -> flies\n"  # the second is wrong
 
@@ -395,43 +392,6 @@ def test_a_trained_model_is_drawn_as_the_machine_it_is(lbm, place, tmp_path):
     assert status == 0
     assert (facts["visible"], facts["hidden"]) == (len(network.knowledge.columns) + 1, network.units)
     assert "flies" in (tmp_path / "m.svg").read_text()
-
-
-def test_a_learning_curve_marks_the_epoch_that_was_kept():
-    pytest.importorskip("matplotlib")
-    history = [Epoch(i + 1, 1 / (i + 1), cost, 0.5 + i / 10, 0.0) for i, cost in enumerate([3.0, 1.0, 2.0])]
-    ax = curves.learning_curve(history)
-    training, validation, kept = ax.lines
-    assert training.get_xydata().tolist() == [[1, 1.0], [2, 0.5], [3, 1 / 3]]
-    assert validation.get_ydata().tolist() == [3.0, 1.0, 2.0]
-    assert kept.get_xydata().tolist() == [[2, 1.0]]
-    assert kept.get_label() == "kept: epoch 2, accuracy 60.00%"
-    assert len(curves.learning_curve([Epoch(1, 1.0, None, None, 0.0)], ax.figure.add_subplot()).lines) == 1
-    assert curves.learning_curve([]).get_legend() is None
-
-
-def test_confidences_are_drawn_before_and_after_those_that_moved_most_first():
-    pytest.importorskip("matplotlib")
-    moved = [Confidence(f"a{i} -> y", 5.0, 5.0 + (-1) ** i * i, False) for i in range(40)]
-    ax = curves.confidence_changes(moved)
-    assert [label.get_text() for label in ax.get_yticklabels()] == [f"a{i} -> y" for i in range(10, 40)]
-    assert ax.get_title() == "30 of 40 rules: those that moved most"
-    fallen = [rule for rule in moved[10:] if rule.final < rule.initial]
-    assert ax.lines[0].get_xdata().tolist() == [rule.final for rule in fallen]
-    assert curves.confidence_changes(moved[:2]).get_title() == ""
-
-
-def test_calibration_shows_how_often_what_was_predicted_happened(tmp_path):
-    pytest.importorskip("matplotlib")
-    ax = curves.calibration([0.05, 0.05, 0.95, 0.95, 1.0], [0, 1, 1, 1, 1])
-    observed = ax.lines[1].get_xydata()
-    assert observed.tolist() == [pytest.approx([0.05, 0.5]), pytest.approx([2.9 / 3, 1.0])]
-    assert [text.get_text() for text in ax.texts] == ["2", "3"]
-    with pytest.raises(ValueError, match="as many outcomes as probabilities"):
-        curves.calibration([0.5], [1, 0])
-    for name in ("one", "two"):
-        save_picture(lambda: curves.calibration([0.2, 0.8], [0, 1]), tmp_path / f"{name}.svg")
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
 # --- bad input -----------------------------------------------------------------------------------

@@ -155,6 +155,12 @@ def short_name(name: str, length: int = _NAME) -> str:
     return f"{name[: length - tail]}…{name[-tail:]}"
 
 
+def _figure(value: float) -> str:
+    """Return a number as a label shows it: whole or short ones exactly, others to three digits."""
+    exact = number(value)
+    return exact if len(exact) <= 7 or "." not in exact else f"{value:.3g}"
+
+
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
@@ -184,12 +190,12 @@ class _Network:
         self.below = [[short_name(name)] for name in machine.atoms]
         if any(biases):
             self.below = [
-                [*lines, f"b = {number(bias)}"] for lines, bias in zip(self.below, biases, strict=True)
+                [*lines, f"b = {_figure(bias)}"] for lines, bias in zip(self.below, biases, strict=True)
             ]
         weights = _unit_weights(machine).tolist()
         self.above = [[f"h{j}: {cube_label(cube)}"] for j, cube in enumerate(machine.cubes, start=1)]
         if len(set(weights)) > 1:
-            self.above = [[*lines, f"w = {number(w)}"] for lines, w in zip(self.above, weights, strict=True)]
+            self.above = [[*lines, f"w = {_figure(w)}"] for lines, w in zip(self.above, weights, strict=True)]
         self.kinds = [_kind(machine, j) for j in range(machine.hidden)]
         self.visible = _spread(len(machine.atoms))
         self.hidden = np.empty(machine.hidden)
@@ -329,10 +335,10 @@ class _Network:
             )
         if len(widths) > 1:
             entries += [
-                Line2D([], [], color="#888888", lw=lw, label=f"|weight| = {number(w)}") for w, lw in widths
+                Line2D([], [], color="#888888", lw=lw, label=f"|weight| = {_figure(w)}") for w, lw in widths
             ]
         elif widths:
-            entries.append(Line2D([], [], ls="none", label=f"every |weight| = {number(widths[0][0])}"))
+            entries.append(Line2D([], [], ls="none", label=f"every |weight| = {_figure(widths[0][0])}"))
         title = f"{_title(machine)}, ε = {number(machine.epsilon)}"
         ax.legend(
             handles=entries,
@@ -410,7 +416,7 @@ def _histogram(ax: Axes, values: Floats, label: str) -> None:
     """Draw a bar for each distinct value, or, where there are many, for each range of values."""
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) <= _BARS:
-        texts = [number(value) for value in distinct.tolist()]
+        texts = [_figure(value) for value in distinct.tolist()]
         bars = ax.bar(range(len(texts)), counts, color=POSITIVE)
         ax.bar_label(bars, [f"{count:,}" for count in counts.tolist()], fontsize=8, padding=2)
         ax.set_xticks(range(len(texts)), texts, rotation=45 if len("".join(texts)) > 40 else 0)

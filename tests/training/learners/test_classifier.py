@@ -290,6 +290,17 @@ def test_hard_formulae_stay_and_rows_that_break_them_are_named():
     assert soft.final != 2.0
 
 
+@pytest.mark.parametrize("column", ["near(a,b)", "near( a , b )", "it's", " two  words ", "a & b", "x\ny"])
+@pytest.mark.parametrize("target", ["y", "likes(a,b)"])
+def test_rows_that_break_a_rule_are_named_whatever_columns_and_targets_are_called(column, target):
+    x, y = table()
+    x, y = x.rename(columns={"a": column}), y.rename(target)
+    body = atom("d") if "\n" in column else atom(column)  # which no formula can mention
+    learner = LBMClassifier(knowledge=Theory([body >> atom(target)]), hard=True, **QUICK).fit(x, y)
+    broken = x["d" if "\n" in column else column].to_numpy().astype(bool) & ~y.to_numpy()
+    assert [found.rows for found in learner.broken_] == [tuple(np.flatnonzero(broken))]
+
+
 def test_a_row_that_misses_what_a_formula_mentions_breaks_nothing():
     x, y = table()
     x = x.astype(float)
@@ -429,3 +440,11 @@ def test_large_weights_many_columns_and_batches_of_one_stay_finite():
     wide = csr_array((np.random.default_rng(0).random((30, 10_000)) < 0.01).astype(float))
     learner = LBMClassifier(**QUICK).fit(wide, y)
     assert np.isfinite(learner.predict_proba(wide)).all()
+
+
+def test_a_target_may_be_written_without_the_blanks_that_atoms_print_with():
+    table = pd.DataFrame({"near(a,b)": [1, 0]})
+    machine = LBMClassifier.from_knowledge(
+        "near(a, b) -> likes(a, b)", target="likes(a,b)", columns=table.columns
+    )
+    assert machine.predict_proba(table)[:, 1] == pytest.approx([0.924, 0.5], abs=1e-3)

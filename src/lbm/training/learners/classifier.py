@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import MissingExtra, UnknownAtom
-from lbm.knowledge.formula import Formula, atoms_of
+from lbm.knowledge.formula import Formula, atom_name, atoms_of
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import label_names
 from lbm.training.data.table import layout_of_names, read_table
@@ -283,7 +283,7 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         theory = read_knowledge(knowledge)
         mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
         labels = label_names(target, kinds.tolist())
-        if not set(mentioned) & set(labels):
+        if not set(mentioned) & {atom_name(label) for label in labels}:
             raise UnknownAtom(labels[0], mentioned, "theory")
         layout = layout_of_names(columns, mentioned, only=not self.hidden)
         self.n_features_in_ = len(layout.columns)

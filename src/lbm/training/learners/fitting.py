@@ -26,6 +26,7 @@ from lbm.training.boltzmann.chains import Block
 from lbm.training.boltzmann.knowledge import Knowledge, compile_knowledge, label_patterns
 from lbm.training.boltzmann.missing import find_patterns, predict_log_probabilities
 from lbm.training.boltzmann.network import Network, to_machine
+from lbm.training.explanations.explain import known_as
 from lbm.training.gradients.descent import Data, rows_of
 
 DEFAULT_WEIGHT: Final = 1.0
@@ -162,7 +163,8 @@ def broken_rows(knowledge: Knowledge, data: Data, numbers: NDArray[np.int64]) ->
     A row that misses a value the formula mentions breaks nothing.
     """
     hard = [s for s, fixed in zip(knowledge.statements, knowledge.fixed, strict=True) if fixed]
-    place = {name: i for i, name in enumerate((*knowledge.columns, *knowledge.labels))}
+    # Formulae carry names as atoms do, near(a, b), whatever blanks the table's own names have.
+    place = {known_as(name): i for i, name in enumerate((*knowledge.columns, *knowledge.labels))}
     patterns = label_patterns(len(knowledge.labels))
     found: list[list[int]] = [[] for _ in hard]
     for first in range(0, len(numbers), 4096):
