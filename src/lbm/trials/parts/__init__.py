@@ -1,0 +1,33 @@
+"""The parts, one module each, by the name that the command line has for them, in the order of the report.
+
+A new part is a module with the names of :class:`lbm.trials.part.Part`, and a line here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from lbm.trials.part import Part
+
+PARTS: Final = {
+    "xor": "lbm.trials.parts.xor",
+    "softplus": "lbm.trials.parts.softplus",
+    "coverage": "lbm.trials.parts.coverage",
+    "time": "lbm.trials.parts.timing",
+    "sat": "lbm.trials.parts.sat",
+}
+
+
+def part_named(name: str) -> Part:
+    """Return the module of a part."""
+    if name not in PARTS:
+        raise ValueError(f"expected a part among {', '.join(PARTS)}, got {name!r}")
+    return cast("Part", import_module(PARTS[name]))
+
+
+if TYPE_CHECKING:
+    from lbm.trials.parts import coverage, sat, softplus, timing, xor
+
+    _all: tuple[Part, ...] = (xor, softplus, coverage, timing, sat)  # each has all the names, say the types

@@ -1,0 +1,275 @@
+"""The paper's examples, XOR and the Nixon diamond: truth against energy, and Penalty Logic beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Final
+
+from lbm.knowledge.theory import Theory
+from lbm.machine.penalty import (
+    energy_polynomial,
+    penalty_polynomial,
+    reduce_degree,
+    write_polynomial,
+)
+from lbm.machine.translate import translate
+from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.trials.pictures import Drawing, Picture
+
+NAME: Final = "xor"
+TITLE: Final = "XOR and the Nixon diamond: logic as energy"
+REVISION: Final = 1
+ALONE: Final = False
+COLUMNS: Final = {
+    "theory": str,
+    "encoding": str,
+    "what": str,
+    "world": str,
+    "score": float,
+    "energy": float,
+    "free_energy": float,
+    "visible": int,
+    "hidden": int,
+    "weights": int,
+    "text": str,
+}
+
+NIXON: Final = "atoms n, r, q, p\n1000: n -> r\n1000: n -> q\n10: r -> ~p\n10: q -> p"
+THEORIES: Final = {
+    "XOR": "(x ^ y) <-> z",
+    "Nixon diamond": NIXON,
+    "rule, 5 conditions": "a & b & c & d & e -> y",
+    "clause, 6 literals": "a | b | c | d | e | f",
+    "φ(6, 4)": "x1 & x2 & x3 & x4 & x5 & x6 & (y1 | y2 | y3 | y4)",
+    "XOR of 5": "a ^ b ^ c ^ d ^ e",
+}
+SHOWN: Final = ("XOR", "Nixon diamond")
+"""Theories whose worlds are listed; of the others only units are counted."""
+
+ENCODINGS: Final = {"sdnf": "strict DNF", "penalty": "Penalty Logic"}
+
+
+def pieces(quick: bool) -> list[Piece]:
+    """Return a piece for each theory; there is nothing to save."""
+    del quick
+    return [Piece({"theory": name}, cost=0.05) for name in THEORIES]
+
+
+def measure(key: Key) -> list[Row]:
+    """Return energies of every world and sizes of machines, by encoding; and energy functions as text."""
+    name = str(key["theory"])
+    theory = Theory.parse(THEORIES[name])
+    rows: list[Row] = []
+    empty: Row = {column: None if kind is not str else "" for column, kind in COLUMNS.items()}
+    for encoding in ENCODINGS:
+        machine = translate(theory, epsilon=0.5, encoding=encoding)
+        start: Row = {**empty, "theory": name, "encoding": encoding}
+        sizes: Row = {
+            "visible": len(machine.atoms),
+            "hidden": machine.hidden,
+            "weights": int(machine.weights.nnz),
+            "text": machine.equation() if name in SHOWN else "",
+        }
+        rows.append({**start, "what": "machine", **sizes})
+        if name not in SHOWN:
+            continue
+        if encoding == "penalty":
+            rows += [{**start, "what": what, "text": text} for what, text in _polynomials(theory)]
+        for values in product((False, True), repeat=len(theory.atoms)):
+            world = dict(zip(theory.atoms, values, strict=True))
+            rows.append(
+                {
+                    **start,
+                    "what": "world",
+                    "world": " ".join(f"{atom}={value:d}" for atom, value in world.items()),
+                    "score": _score(theory, world),
+                    "energy": float(machine.rank_energy(world)),
+                    "free_energy": round(float(machine.free_energy(world, confidence=5.0)), 9),
+                }
+            )
+    return rows
+
+
+def _score(theory: Theory, world: dict[str, bool]) -> float:
+    """Return the weight of the formulae that are true in a world; a hard one counts 1."""
+    from lbm.knowledge.formula import holds
+
+    return float(sum(statement.weight or 1 for statement in theory if holds(statement.formula, world)))
+
+
+def _polynomials(theory: Theory) -> list[tuple[str, str]]:
+    """Return Penalty Logic's energy function at three stages of its making, as text."""
+    polynomial = penalty_polynomial(theory)
+    found = [("polynomial", write_polynomial(polynomial))]
+    for degree, what in ((2, "quadratic"), (1, "restricted")):
+        reduced = reduce_degree(polynomial, theory.atoms, degree=degree)
+        found.append((what, write_polynomial(energy_polynomial(reduced))))
+    return found
+
+
+# --- what is shown ---------------------------------------------------------------------------------
+
+
+def draw(rows: Sequence[Row]) -> list[Picture]:
+    """Return the networks of both examples, by both encodings."""
+    there = {(row["theory"], row["encoding"]) for row in rows}
+    words = {
+        "sdnf": (
+            "Atoms are circles below; each hidden unit, a square above, is a cube and says which. Solid "
+            "blue: the cube wants the atom true; dashed orange: it wants it false. The cubes of a formula "
+            "exclude one another, so at most one of its units is on."
+        ),
+        "penalty": (
+            "The same theory by Penalty Logic: units stand for products of the penalty polynomial, and atoms "
+            "have biases (b) besides."
+        ),
+    }
+    return [
+        Drawing(
+            name=f"network-{name.split()[0].lower()}-{encoding}",
+            title=f"{name}, {ENCODINGS[encoding]}",
+            caption=words[encoding],
+            theory=THEORIES[name],
+            encoding=encoding,
+        )
+        for name in SHOWN
+        for encoding in ENCODINGS
+        if (name, encoding) in there
+    ]
+
+
+def section(rows: Sequence[Row]) -> Section:
+    """Return truth tables against energies, energy functions and numbers of units."""
+    tables = [
+        table
+        for name in SHOWN
+        for table in (_worlds(name, rows), _equations(name, rows))
+        if table is not None
+    ]
+    sizes = _sizes(rows)
+    return Section(
+        about=(
+            "A formula becomes a restricted Boltzmann machine in two steps. First it is written as a strict "
+            "DNF: cubes (conjunctions of atoms and negated atoms) of which at most one is true in any world. "
+            "Then each cube becomes a hidden unit h_j that is worth turning on, by ε, exactly where the cube "
+            "is true. So the least energy over hidden units, min_h E(x, h), is -ε times the weight of the "
+            "formulae true in x: lower energy, more truth.",
+            "XOR says that z is true exactly where one of x and y is. The Nixon diamond is four weighted "
+            "rules that cannot all be kept once n is true: Nixon (n) is a Republican (r) and a Quaker (q); "
+            "Republicans tend not to be pacifists (p), Quakers tend to be. Penalty Logic, the older way, "
+            "writes the penalty of false formulae as a polynomial and adds hidden units until it has the "
+            "form of such a machine.",
+        ),
+        findings=tuple(_findings(rows)),
+        tables=(*tables, *([sizes] if sizes else [])),
+        notes=(
+            "ε = 0.5 everywhere; free energies at c = 5. Nothing here is random. The energy function of XOR "
+            "is the paper's but for the term of h3, where the paper repeats that of h2.",
+        ),
+        headline={
+            f"hidden units, {row['theory']}, {row['encoding']}": row["hidden"]
+            for row in rows
+            if row["what"] == "machine" and row["theory"] in SHOWN
+        },
+    )
+
+
+def _worlds(name: str, rows: Sequence[Row]) -> Table | None:
+    ours = _of(rows, name, "sdnf", "world")
+    theirs = {row["world"]: row for row in _of(rows, name, "penalty", "world")}
+    if not ours:
+        return None
+    best = max(float(row["score"] or 0) for row in ours)
+    lines = [
+        (
+            *[pair.split("=")[1] for pair in str(row["world"]).split()],
+            f"{row['score']:g}",
+            f"{row['energy']:g}",
+            f"{round(float(row['free_energy'] or 0), 3):g}",
+            f"{theirs[row['world']]['energy']:g}" if row["world"] in theirs else "-",
+            "best" if row["score"] == best else "",
+        )
+        for row in ours
+    ]
+    names = [pair.split("=")[0] for pair in str(ours[0]["world"]).split()]
+    worth = "true" if best == 1 else "weight satisfied"
+    head = (*names, worth, "min_h E", "free energy", "min_h E, Penalty Logic", "")
+    note = (
+        "Both machines rank worlds alike. Ours says how much weight is satisfied, times -ε; Penalty Logic's "
+        "how much is lost, times ε."
+    )
+    return Table(f"{name}: truth against energy", head, tuple(lines), left=(len(head) - 1,), note=note)
+
+
+def _equations(name: str, rows: Sequence[Row]) -> Table | None:
+    lines = []
+    stages = (
+        ("sdnf", "machine", "strict DNF: the machine"),
+        ("penalty", "polynomial", "Penalty Logic: products of any degree"),
+        ("penalty", "quadratic", "Penalty Logic: quadratic; no RBM yet"),
+        ("penalty", "restricted", "Penalty Logic: the form of an RBM"),
+    )
+    for encoding, what, said in stages:
+        lines += [(said, f"`{row['text']}`") for row in _of(rows, name, encoding, what)]
+    return Table(f"{name}: energy functions", ("form", "E"), tuple(lines), left=(0, 1)) if lines else None
+
+
+def _sizes(rows: Sequence[Row]) -> Table | None:
+    lines = []
+    for name in THEORIES:
+        both = [_of(rows, name, encoding, "machine") for encoding in ENCODINGS]
+        if all(both):
+            (ours,), (theirs,) = both
+            numbers = (ours["hidden"], theirs["hidden"], ours["weights"], theirs["weights"])
+            lines.append((name, *(f"{number:,}" for number in numbers)))
+    head = ("theory", "hidden units, ours", "Penalty Logic", "weights, ours", "Penalty Logic")
+    return Table("Numbers of hidden units and weights", head, tuple(lines)) if lines else None
+
+
+def _findings(rows: Sequence[Row]) -> list[str]:
+    found = []
+    for name in SHOWN:
+        worlds = _of(rows, name, "sdnf", "world")
+        if not worlds:
+            continue
+        right = all(float(row["energy"] or 0) == -0.5 * float(row["score"] or 0) for row in worlds)
+        (unit,) = _of(rows, name, "sdnf", "machine")
+        verb = "is" if right else "is NOT"
+        found.append(
+            f"{name}: in all {len(worlds)} worlds min_h E {verb} -0.5 times the weight of what is true, with "
+            f"{unit['hidden']} hidden units."
+        )
+    nixon = [
+        row for row in _of(rows, "Nixon diamond", "sdnf", "world") if str(row["world"]).startswith("n=1")
+    ]
+    if nixon:
+        best = max(float(row["score"] or 0) for row in nixon)
+        said = " and ".join(f"`{row['world']}`" for row in nixon if row["score"] == best)
+        found.append(
+            f"Given n, the best worlds are {said}: whether Nixon is a pacifist stays open, as it should."
+        )
+    sizes = {
+        name: [
+            int(row["hidden"] or 0) for encoding in ENCODINGS for row in _of(rows, name, encoding, "machine")
+        ]
+        for name in THEORIES
+    }
+    fewer = [f"{name} ({ours} against {theirs})" for name, (ours, theirs) in _pairs(sizes) if ours < theirs]
+    more = [f"{name} ({ours} against {theirs})" for name, (ours, theirs) in _pairs(sizes) if ours > theirs]
+    if fewer or more:
+        found.append(
+            f"The strict DNF needs fewer hidden units than Penalty Logic for {', '.join(fewer) or 'none'}, "
+            f"and more for {', '.join(more) or 'none'}; its atoms need no biases."
+        )
+    return found
+
+
+def _pairs(sizes: dict[str, list[int]]) -> list[tuple[str, tuple[int, int]]]:
+    """Return the theories of which both machines are there."""
+    return [(name, (both[0], both[1])) for name, both in sizes.items() if len(both) == len(ENCODINGS)]
+
+
+def _of(rows: Sequence[Row], theory: str, encoding: str, what: str) -> list[Row]:
+    wanted = (theory, encoding, what)
+    return [row for row in rows if (row["theory"], row["encoding"], row["what"]) == wanted]

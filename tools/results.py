@@ -1,0 +1,119 @@
+"""Write docs/results.md from the tables of the full run that come with the package.
+
+    python tools/results.py                 # write the page from src/lbm/trials/results/*.csv
+    python tools/results.py --take DIR      # first take over the tables and figures of a full run in DIR
+    python tools/results.py --check         # compare: exit 1 if the page says something else
+
+DIR is what `lbm reproduce --out DIR` was given. Only whole tables are taken: those of quick runs have other
+names. The page depends on the tables and on about.json beside them, and on nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from lbm.trials.part import Part, Row, Table
+from lbm.trials.parts import PARTS, part_named
+from lbm.trials.storage import read_csv
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "src" / "lbm" / "trials" / "results"
+PAGE = ROOT / "docs" / "results.md"
+
+HEAD = """\
+# Results
+
+The figures of Tran and Garcez, *Logical Boltzmann Machines* (2021, [arXiv:2112.05841](https://arxiv.org/abs/2112.05841)),
+measured anew by `lbm reproduce`, with what this library does beside them.
+
+This page is written by `python tools/results.py` from the tables in `src/lbm/trials/results/`."""
+
+
+def main() -> None:
+    """Write the page, or compare it, after taking over the tables of a run if that is asked for."""
+    parser = argparse.ArgumentParser(description="Write docs/results.md from the tables of the full run.")
+    parser.add_argument("--take", type=Path, metavar="DIR", help="take over the tables and figures of a run")
+    parser.add_argument("--check", action="store_true", help="compare with the page that is there instead")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where tables are")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where the page is")
+    options = parser.parse_args()
+    if options.take:
+        take(options.take, options.results, options.page.with_suffix(""))
+    text = page(options.results)
+    if not options.check:
+        options.page.write_text(text, encoding="utf-8", newline="\n")
+    elif not options.page.exists() or options.page.read_text(encoding="utf-8") != text:
+        sys.exit(f"results.py: {options.page} is not what {options.results} gives: run it without --check")
+
+
+def take(run: Path, results: Path, pictures: Path) -> None:
+    """Copy tables and figures of a full run, and note for each part what the run says of itself."""
+    results.mkdir(parents=True, exist_ok=True)
+    pictures.mkdir(parents=True, exist_ok=True)
+    noted = results / "about.json"
+    about = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
+    said = json.loads((run / "about.json").read_text(encoding="utf-8"))
+    for name in PARTS:
+        table = run / f"{name}.csv"
+        if not table.exists():
+            continue
+        part = part_named(name)
+        rows = read_csv(table, part)  # says so if it does not fit
+        shutil.copyfile(table, results / table.name)
+        about[name] = said
+        for picture in part.draw(rows):
+            shutil.copyfile(run / "figures" / f"{picture.name}.svg", pictures / f"{picture.name}.svg")
+    text = json.dumps({name: about[name] for name in PARTS if name in about}, ensure_ascii=False, indent=2)
+    noted.write_text(text + "\n", encoding="utf-8")
+
+
+def page(results: Path) -> str:
+    """Return the page for the tables in a directory."""
+    noted = results / "about.json"
+    about = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
+    parts = [HEAD]
+    for name in PARTS:
+        table = results / f"{name}.csv"
+        if table.exists():
+            part = part_named(name)
+            parts += section(part, read_csv(table, part), about.get(name, {}))
+    if len(parts) == 1:
+        sys.exit(f"results.py: no tables in {results}: --take DIR takes those of a run")
+    return "\n\n".join(parts) + "\n"
+
+
+def section(part: Part, rows: list[Row], about: dict[str, Any]) -> list[str]:
+    """Return the paragraphs of one part."""
+    said = part.section(rows)
+    found = [f"## {part.TITLE}", *said.about]
+    if said.findings:
+        found.append("\n".join(f"- {finding}" for finding in said.findings))
+    for picture in part.draw(rows):
+        found.append(f"![{picture.title}](results/{picture.name}.svg)")
+        found.append(f"*{picture.title}.* {picture.caption}")
+    for table in said.tables:
+        found += [f"### {table.title}", markdown(table), *([table.note] if table.note else [])]
+    found += ["### How it was measured" + f" ({part.NAME})", *said.notes]
+    if about:
+        versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+        found.append(
+            f"Measured by `{about['command']}` on {about['date']}: {about['machine']}, Python "
+            f"{about['python']}, {versions}."
+        )
+    return found
+
+
+def markdown(table: Table) -> str:
+    """Return a table as Markdown."""
+    ends = ["---" if number in table.left else "---:" for number in range(len(table.head))]
+    lines = [table.head, ends, *table.rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
