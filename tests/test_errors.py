@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lbm.errors
 from lbm.errors import (
+    ClashingLabels,
     ContradictoryKnowledge,
     FileError,
     LbmError,
@@ -46,6 +47,7 @@ SAMPLES = [
     MissingExtra("plots", "drawing", "matplotlib"),
     NoAnswer("no answer within 1 second"),
     NoWorlds(),
+    ClashingLabels({"ex(a, b)": True, "ex(b, a)": True}),
     TooManyWorlds("too many worlds", limit="LIMIT", value=30),
     TrainingDiverged(3, float("inf")),
     WorkersDied([3, 5], 4, "exit code -9"),
@@ -69,7 +71,7 @@ def test_an_error_survives_a_pickle_with_all_its_parts(error):
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
 def test_an_error_is_a_builtin_kind_too_and_ends_a_command_with_its_status(error):
     assert isinstance(error, LbmError)
-    status = {NoWorlds: 1, NoAnswer: 3, TooManyWorlds: 3, WorkersDied: 3}
+    status = {ClashingLabels: 1, NoWorlds: 1, NoAnswer: 3, TooManyWorlds: 3, WorkersDied: 3}
     assert error.exit_status == status.get(type(error), 2)
     others = [kind for kind in type(error).__mro__ if kind.__module__ == "builtins"]
     assert type(error) is LbmError or others[0] not in (builtins.Exception, builtins.BaseException)

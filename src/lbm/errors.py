@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class LbmError(Exception):
@@ -127,6 +127,19 @@ class NoWorlds(LbmError, ValueError):
         shown = repr(self.evidence)[1:-1]
         shown = shown if len(shown) <= 100 else shown[:100] + " ..."
         return f"the evidence is impossible: no world keeps {shown} and every hard formula"
+
+
+class ClashingLabels(NoWorlds):
+    """Hard labels that the rules do not allow together; ``labels`` is a small set of them, by atom."""
+
+    def __init__(self, labels: Mapping[str, bool]) -> None:
+        super().__init__(dict(labels))
+        self.labels = dict(labels)
+
+    def __str__(self) -> str:
+        said = [name if value else f"~{name}" for name, value in self.labels.items()]
+        shown = ", ".join(said[:10]) + (", ..." if len(said) > 10 else "")
+        return f"expected labels that the rules allow together, got {shown}: correct one, or use a weight"
 
 
 class WrongDistribution(LbmError, ValueError):

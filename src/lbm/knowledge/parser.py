@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -111,9 +111,20 @@ def parse(text: str, *, source: str | None = None) -> Formula:
     return found[0].formula
 
 
-def read_text(text: str, *, source: str | None = None) -> Reading:
-    """Return every statement of a text in the ``.lbm`` format."""
-    reader = _Reader(text, source)
+def read_text(
+    text: str, *, source: str | None = None, domains: Mapping[str, tuple[str, ...]] | None = None
+) -> Reading:
+    """Return every statement of a text in the ``.lbm`` format.
+
+    ``domains`` fills domains that the text declares, whatever members it names there.
+    """
+    for name, members in (domains or {}).items():
+        for member in members:
+            if not CONSTANT.fullmatch(member):
+                raise ParseError(
+                    f"expected constants in the domain {name!r}, got {member!r}: put it in quotes"
+                )
+    reader = _Reader(text, source, domains)
     reading = Reading(atoms=reader.atoms)
     with _collection_paused():
         reader.refuse_long_lines()
@@ -132,6 +143,11 @@ def read_text(text: str, *, source: str | None = None) -> Reading:
                 reader.seek(place, line)
                 reading.statements.extend(reader.statement())
                 place, line = reader.ended, reader.line
+    for name in reader.filled:
+        if name not in reader.domains:
+            near = nearest(name, reader.domains)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise ParseError(f"no domain {name!r} is declared here{hint}", source=source)
     return reading
 
 
@@ -204,8 +220,11 @@ def _collection_paused() -> Iterator[None]:
 class _Reader(Lexer):
     """One pass over a text. State lives here and nowhere else; it is used once."""
 
-    def __init__(self, text: str, source: str | None) -> None:
+    def __init__(
+        self, text: str, source: str | None, filled: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
         super().__init__(text, source)
+        self.filled = filled or {}  # members of domains, in place of those that the text names
         self.whole = False  # True: the text is one formula, and a line end is a blank
         self.atoms: dict[str, None] = {}
         self.domains: dict[str, tuple[str, ...]] = {}
@@ -301,7 +320,7 @@ class _Reader(Lexer):
         token = self.next()
         if token[0] not in ("newline", "end"):
             self.expected("the end of the line", token)
-        self.domains[name] = tuple(constants)
+        self.domains[name] = self.filled.get(name, tuple(constants))
 
     # -- names --
 

@@ -134,13 +134,19 @@ class Theory:
         return cls.from_parts(clauses.atoms, PackedStatements(clauses, weights), shown)
 
     @classmethod
-    def parse(cls, text: str, *, source: str | None = None) -> Theory:
+    def parse(
+        cls, text: str, *, source: str | None = None, domains: Mapping[str, Iterable[str]] | None = None
+    ) -> Theory:
         r"""Read a theory from text in the ``.lbm`` format.
+
+        ``domains`` says which constants are in the domains that the text declares, in place of its own: one
+        text of rules then serves many problems.
 
         >>> len(Theory.parse("1000: n -> r\n10: r -> ~p"))
         2
         """
-        reading = read_text(text, source=source)
+        filled = {name: tuple(dict.fromkeys(members)) for name, members in (domains or {}).items()}
+        reading = read_text(text, source=source, domains=filled)
         if not reading.statements and not reading.atoms:
             raise ParseError("expected at least one formula or an 'atoms' line, found none", source=source)
         return cls.from_parts(tuple(reading.atoms), tuple(reading.statements))

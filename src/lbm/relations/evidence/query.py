@@ -1,0 +1,371 @@
+"""Labels as evidence, other atoms as queries: all marginals in one run, each with how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import ClashingLabels, LimitExceeded, NoAnswer, NoWorlds, UnknownAtom
+from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.formula import atom_name
+from lbm.knowledge.theory import Theory
+from lbm.reasoning.answer import Marginals
+from lbm.reasoning.clock import deadline_in, left, spent
+from lbm.reasoning.engine.presolve import WeightedClauses
+from lbm.reasoning.reasoner import Reasoner
+from lbm.reasoning.sampling.diagnostics import Estimate
+from lbm.relations.evidence import orders
+from lbm.relations.evidence.residual import (
+    Prepared,
+    Rules,
+    label_weight,
+    part_of,
+    prepare,
+    reduce,
+    with_labels,
+)
+from lbm.relations.evidence.rules import ground
+from lbm.relations.evidence.walk import begin, clashing, is_possible, judged, walk
+
+SECONDS: Final = 60.0
+"""Time for an answer, where none is given."""
+
+EXACT_ATOMS: Final = 24
+"""Open atoms of a component up to which all its worlds are summed."""
+
+EVEN: Final = 1e-12
+"""How near to 1/2 an exact probability is taken to be 1/2: sums of many worlds round."""
+
+_STATUS: Final = {True: "entailed", False: "refuted"}
+_TURNED: Final = {"entailed": "refuted", "refuted": "entailed", "undecided": "undecided"}
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+_Parts = dict[int, tuple[float, str, Estimate | None]]
+"""Of atoms of a component: how likely, what is proven, and how good that is if it was sampled."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Chances(Marginals):
+    """How likely each query is, given labels and rules; by name, as asked.
+
+    Attributes
+    ----------
+    statuses
+        What is proven of each query, given rules and hard labels: ``entailed``, ``refuted`` or ``undecided``.
+    """
+
+    statuses: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def even(self) -> tuple[str, ...]:
+        """The queries that are exactly as likely as not: rules and labels do not tell."""
+        sampled = self.estimates or {}
+        return tuple(name for name, chance in self.chances.items() if chance == 0.5 and name not in sampled)
+
+    @property
+    def unclear(self) -> tuple[str, ...]:
+        """The queries whose sampled interval holds 1/2: more sweeps may turn them."""
+        return tuple(name for name, said in (self.estimates or {}).items() if said.low <= 0.5 <= said.high)
+
+    def labels(self) -> dict[str, bool]:
+        """Return whether each query is more likely than not; those in ``even`` are not."""
+        return {name: chance > 0.5 for name, chance in self.chances.items()}
+
+    def lines(self) -> list[str]:
+        """Return a line for each query, and what may be said of all of them."""
+        said = Marginals.lines(self)
+        return [*said, f"exactly as likely as not: {len(self.even)} of {len(self)}"] if self.even else said
+
+
+def infer_labels(
+    rules: str | Path | Theory,
+    labels: Mapping[str, bool],
+    queries: Sequence[str],
+    *,
+    weight: float | None = None,
+    domains: Mapping[str, Iterable[str]] | None = None,
+    sweeps: int | None = None,
+    seconds: float | None = SECONDS,
+    seed: int | np.random.Generator | None = None,
+) -> Chances:
+    r"""Return how likely each query is, given labelled examples and rules over their constants.
+
+    The rules are grounded over the constants of labels and queries: see :func:`ground`; options are those of
+    :func:`marginals`.
+
+    Examples
+    --------
+    >>> order = "domain d = {}\nforall X, Y in d, X != Y: ex(X, Y) <-> ~ex(Y, X)\n"
+    >>> order += "forall X, Y, Z in d, X != Y, X != Z, Y != Z: ex(X, Y) & ex(Y, Z) -> ex(X, Z)"
+    >>> infer_labels(order, {"ex(a, b)": True, "ex(b, c)": True}, ["ex(a, c)", "ex(d, c)"])
+    ex(a, c)  1
+    ex(d, c)  0.75
+    exact; logical distribution, temperature 1
+    """
+    theory = ground(rules, [*labels, *queries], domains=domains)
+    return marginals(theory, labels, queries, weight=weight, sweeps=sweeps, seconds=seconds, seed=seed)
+
+
+def marginals(
+    theory: Theory | Prepared,
+    evidence: Mapping[str, bool],
+    queries: Sequence[str],
+    *,
+    weight: float | None = None,
+    temperature: float = 1.0,
+    sweeps: int | None = None,
+    seconds: float | None = SECONDS,
+    seed: int | np.random.Generator | None = None,
+) -> Chances:
+    """Return P(query | evidence) of every query, all in one run.
+
+    A relation that the rules make a strict total order is worked out as one, exactly if labels settle enough.
+    Elsewhere, what follows by propagation is settled first; components of at most EXACT_ATOMS open atoms are
+    summed; in larger ones a solver proves what is settled, and chains among the models estimate the rest.
+
+    Parameters
+    ----------
+    theory
+        Ground rules; :func:`prepare` makes them ready once for many calls.
+    evidence
+        Labels by atom.
+    queries
+        Atoms of the theory; a labelled one may be asked, too.
+    weight
+        None: the labels are hard, and a clash with the rules is the error ClashingLabels, which names a
+        minimal set of them. A number: each label is soft, with this weight, and none has to be kept.
+    sweeps
+        Sweeps of each chain; None: as many as they need to agree.
+    """
+    ready = theory if isinstance(theory, Prepared) else prepare(theory)
+    if not 0 < temperature < np.inf:
+        raise ValueError(f"temperature is a positive, finite number, got {temperature}")
+    if sweeps is not None and sweeps < 2:
+        raise ValueError(f"sweeps is a number from 2 up, got {sweeps}")
+    if weight is not None:
+        weight = float(label_weight(weight))
+    labels = {_number(ready.rules, name): bool(value) for name, value in evidence.items()}
+    asked = {name: _number(ready.rules, name) for name in queries}
+    run = _Run(ready, weight, temperature, np.random.default_rng(seed), sweeps, deadline_in(seconds))
+    try:
+        run.answer(labels, sorted(set(asked.values())))
+    except NoWorlds:
+        raise _clash(ready.rules, labels if weight is None else {}) from None
+    return run.told(asked)
+
+
+def _number(rules: Rules, name: str) -> int:
+    number = rules.place.get(name) or rules.place.get(atom_name(name))
+    if number is None:
+        raise UnknownAtom(name, rules.place)
+    return number
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run: what is found of the atoms that are asked about, by their numbers."""
+
+    ready: Prepared
+    weight: float | None
+    temperature: float
+    rng: np.random.Generator
+    sweeps: int | None
+    deadline: float
+    chances: dict[int, float] = field(default_factory=dict)
+    statuses: dict[int, str] = field(default_factory=dict)
+    estimates: dict[int, Estimate] = field(default_factory=dict)
+    done: int = 0
+    note: str = ""
+
+    def answer(self, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
+        """Find the probability of all that is asked; raise NoWorlds if hard labels clash with the rules."""
+        home = {number: self.ready.order_of(number) for number in (*labels, *asked)}
+        for component in sorted({place for place in home.values() if place is not None}):
+            mine = {number: value for number, value in labels.items() if home[number] == component}
+            self._order(component, mine, [number for number in asked if home[number] == component])
+        others = {number: value for number, value in labels.items() if home[number] is None}
+        rest = [number for number in asked if home[number] is None]
+        if others or rest:
+            self._others(others, rest)
+
+    def _note(
+        self, number: int, chance: float, status: str, said: Estimate | None = None, *, negated: bool = False
+    ) -> None:
+        if negated:
+            chance, status = 1.0 - chance, _TURNED[status]
+        self.chances[number], self.statuses[number] = chance, status
+        if said is not None:
+            low, high = (1.0 - said.high, 1.0 - said.low) if negated else (said.low, said.high)
+            self.estimates[number] = replace(said, probability=chance, low=low, high=high)
+
+    # -- orders --
+
+    def _order(self, component: int, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
+        """Answer what is asked about one strict total order."""
+        order = self.ready.orders[component]
+        literals = {number: self.ready.literal(number) for number in (*labels, *asked)}
+        known = [(literals[number][0], value is not literals[number][1]) for number, value in labels.items()]
+        must = orders.closure(order, known if self.weight is None else [])
+        if must is None:
+            raise NoWorlds
+        log_gain = order.gain / 10**self.ready.rules.scale
+        if self.weight is not None:
+            for atom, value in known:
+                log_gain[order.ends(atom, value)] += self.weight
+        log_gain = log_gain / self.temperature
+        pairs = {number: order.ends(literals[number][0], not literals[number][1]) for number in asked}
+        open_ = {number: ends for number, ends in pairs.items() if not (must[ends] or must[ends[::-1]])}
+        for number in pairs.keys() - open_.keys():
+            self._note(number, float(must[pairs[number]]), _STATUS[bool(must[pairs[number]])])
+        for block in orders.blocks(must):
+            here = {int(thing): i for i, thing in enumerate(block)}
+            inside = {n: (here[a], here[b]) for n, (a, b) in open_.items() if a in here}
+            if inside:
+                self._block(must[np.ix_(block, block)], log_gain[np.ix_(block, block)], inside)
+
+    def _block(self, must: Bools, log_gain: Floats, pairs: Mapping[int, tuple[int, int]]) -> None:
+        """Answer what is asked about open pairs of an order."""
+        table = orders.exactly(must, log_gain)
+        unknown: dict[tuple[int, int], list[int]] = {}
+        for number, ends in pairs.items():
+            if table is not None:
+                self._note(number, _rounded(float(table[ends])), "undecided")
+            elif orders.is_even(must, log_gain, *ends):
+                self._note(number, 0.5, "undecided")
+            else:
+                unknown.setdefault((min(ends), max(ends)), []).append(number)
+        if not unknown:
+            return
+        columns = np.array(list(unknown))
+        seen = (
+            (places[:, columns[:, 0]] < places[:, columns[:, 1]], score)
+            for places, score in orders.walk_orders(must, log_gain, self.rng)
+        )
+        found, done = judged(seen, len(must) ** 2, sweeps=self.sweeps, deadline=self.deadline)
+        self.done = max(self.done, done)
+        self.note = f"there are more than {orders.MAX_SETS} ways to begin an order of {len(must)}"
+        for ((first, _), numbers), said in zip(unknown.items(), found, strict=True):
+            for number in numbers:
+                self._note(number, said.probability, "undecided", said, negated=pairs[number][0] != first)
+
+    # -- other rules --
+
+    def _others(self, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
+        """Answer what is asked about atoms of no order."""
+        rules = self.ready.rules
+        if self.weight is not None and labels:
+            rules, labels = with_labels(rules, labels, self.weight), {}
+        residual = reduce(rules, labels)
+        # What is asked may lie elsewhere, and hard labels still have to be possible.
+        if residual is None or (labels and not is_possible(residual.clauses)):
+            raise NoWorlds
+        wanted: dict[int, list[int]] = {}  # by atom of the residual
+        for number in asked:
+            value, code = int(residual.value[number - 1]), int(residual.code[number - 1])
+            if value:
+                self._note(number, float(value > 0), _STATUS[value > 0])
+            elif code < 0:
+                self._note(number, 0.5, "undecided")
+            else:
+                wanted.setdefault(code >> 1, []).append(number)
+        temperature = self.temperature * 10**rules.scale
+        for component in sorted({int(residual.components[atom]) for atom in wanted}):
+            clauses, old = part_of(residual, [component])
+            mine = [i for i, atom in enumerate(old.tolist()) if atom in wanted]
+            answer = self._exactly if clauses.atoms <= EXACT_ATOMS else self._by_chains
+            for i, (chance, status, said) in answer(clauses, mine, temperature).items():
+                for number in wanted[int(old[i])]:
+                    self._note(number, chance, status, said, negated=bool(residual.code[number - 1] & 1))
+
+    def _exactly(self, clauses: WeightedClauses, asked: Sequence[int], temperature: float) -> _Parts:
+        theory = _as_theory(clauses)
+        seconds = left(self.deadline)
+        found = Reasoner(theory).marginals(method="exact", temperature=temperature, seconds=seconds)
+        chances = {i: _rounded(found[theory.atoms[i]]) for i in asked}
+        # Large weights may round a chance to 0 or 1 that is neither: what is settled, a solver proves.
+        extreme = [i for i, chance in chances.items() if chance in _STATUS]
+        fixed = begin(clauses, extreme, self.rng).fixed if extreme else {}
+        return {
+            i: (chance, _STATUS[fixed[i]] if i in fixed else "undecided", None)
+            for i, chance in chances.items()
+        }
+
+    def _by_chains(self, clauses: WeightedClauses, asked: Sequence[int], temperature: float) -> _Parts:
+        begun = begin(clauses, asked, self.rng)
+        if not len(begun.models):
+            raise NoWorlds
+        told: _Parts = {i: (float(value), _STATUS[value], None) for i, value in begun.fixed.items()}
+        if not begun.open:
+            return told
+        found, done = walk(
+            clauses, temperature, begun, begun.open, self.rng, sweeps=self.sweeps, deadline=self.deadline
+        )
+        self.done = max(self.done, done)
+        self.note = f"{clauses.atoms} open atoms are too many to sum over"
+        if self.sweeps is None and not all(said.converged for said in found.values()):
+            found = self._otherwise(clauses, found, temperature)
+        return told | {i: (said.probability, "undecided", said) for i, said in found.items()}
+
+    def _otherwise(
+        self, clauses: WeightedClauses, found: dict[int, Estimate], temperature: float
+    ) -> dict[int, Estimate]:
+        """Return what chains say that may break a clause on their way, if more of them agree."""
+        self.note += "; chains among the models did not agree"
+        if spent(self.deadline):
+            return found
+        theory = _as_theory(clauses)
+        try:
+            said = Reasoner(theory).marginals(
+                method="tempered", temperature=temperature, seconds=left(self.deadline), seed=self.rng
+            )
+        except (LimitExceeded, NoAnswer):
+            return found
+        other = {i: (said.estimates or {})[theory.atoms[i]] for i in found}
+        if sum(each.converged for each in other.values()) < sum(each.converged for each in found.values()):
+            return found
+        self.done = max(self.done, said.sweeps)
+        return other
+
+    def told(self, asked: Mapping[str, int]) -> Chances:
+        """Return the answer, by the names that were asked."""
+        estimates = {
+            name: self.estimates[number] for name, number in asked.items() if number in self.estimates
+        }
+        return Chances(
+            {name: self.chances[number] for name, number in asked.items()},
+            "sampled" if estimates else "exact",
+            "logical",
+            self.temperature,
+            None,
+            estimates or None,
+            self.done,
+            self.note,
+            {name: self.statuses[number] for name, number in asked.items()},
+        )
+
+
+def _rounded(chance: float) -> float:
+    return 0.5 if abs(chance - 0.5) < EVEN else chance
+
+
+def _as_theory(clauses: WeightedClauses) -> Theory:
+    names = tuple(f"x{i}" for i in range(1, clauses.atoms + 1))
+    packed = Clauses(names, clauses.literals, clauses.starts)
+    return Theory.from_clauses(packed, clauses.weights if clauses.weights.any() else None)
+
+
+def _clash(rules: Rules, labels: Mapping[int, bool]) -> NoWorlds:
+    """Return the error for labels that clash with the rules; it names a minimal set of them."""
+    literals = [number if value else -number for number, value in labels.items()]
+    kept = clashing(rules.clauses, literals)
+    return (
+        ClashingLabels({rules.names[abs(literal) - 1]: literal > 0 for literal in kept})
+        if kept
+        else NoWorlds()
+    )

@@ -1,0 +1,254 @@
+"""What rules and labels leave open: literals that must be alike are one, and what is settled is gone.
+
+Labels settle much by propagation, and what stays open says each thing once: where ``ex(a, b)`` and
+``ex(b, a)`` exclude one another and one of them holds, they are one atom and its negation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from lbm.errors import NoWorlds, WeightError
+from lbm.knowledge.numbers import Weight, as_weight
+from lbm.knowledge.theory import Theory
+from lbm.knowledge.weighted import weighted_clauses
+from lbm.reasoning.engine.presolve import WeightedClauses, presolve
+from lbm.relations.evidence.orders import Order, recognise
+
+DIGITS: Final = 6
+"""Digits after the point of a label's weight: more would only make whole numbers large."""
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """Ground rules as weighted clauses, made once for all the evidence they will meet.
+
+    Attributes
+    ----------
+    place
+        The number of each atom, from 1; definitional atoms have none.
+    clauses
+        The rules; weights are whole, times 10^scale, and 0 for a hard clause.
+    names
+        The atoms by number, definitional ones included.
+    """
+
+    place: Mapping[str, int]
+    clauses: WeightedClauses
+    names: tuple[str, ...]
+    scale: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Residual:
+    """What is left of rules with evidence.
+
+    Attributes
+    ----------
+    value
+        Shape (atoms of the rules,): 1 true, -1 false, 0 open.
+    code
+        Shape (atoms of the rules,): for an open atom the literal that it equals here, 2·atom and one more if
+        negated; -1: nothing is said of it any more, so that it is as likely as not.
+    clauses
+        What the open atoms have to keep, or lose a weight; whole weights, times 10^scale.
+    components
+        Shape (atoms here,): the number of the component of each.
+    """
+
+    value: NDArray[np.int8]
+    code: Codes
+    clauses: WeightedClauses
+    components: NDArray[np.int32]
+    scale: int
+
+
+def pack(theory: Theory) -> Rules:
+    """Return ground rules as clauses."""
+    packed = weighted_clauses(theory)
+    clauses, weights = packed.clauses, packed.weights
+    if weights is None:
+        weights = np.zeros(len(clauses), np.int64)
+    known = {name: number for number, name in enumerate(theory.atoms, start=1)}
+    return Rules(
+        known,
+        WeightedClauses(len(clauses.atoms), clauses.literals, clauses.starts, weights),
+        clauses.atoms,
+        packed.scale,
+    )
+
+
+def with_labels(rules: Rules, labels: Mapping[int, bool], weight: float) -> Rules:
+    """Return the rules and every label as one more clause, of this weight."""
+    exact = label_weight(weight)
+    digits = max(0, -int(exact.as_tuple().exponent)) if not isinstance(exact, int) else 0
+    scale = max(rules.scale, digits)
+    old = rules.clauses
+    units = np.array([number if value else -number for number, value in labels.items()], np.int32)
+    added = np.full(len(units), int(exact * 10**scale), np.int64)
+    clauses = WeightedClauses(
+        old.atoms,
+        np.concatenate([old.literals, units]),
+        np.concatenate([old.starts, old.starts[-1] + 1 + np.arange(len(units))]),
+        np.concatenate([old.weights * 10 ** (scale - rules.scale), added]),
+    )
+    return Rules(rules.place, clauses, rules.names, scale)
+
+
+def label_weight(weight: float) -> Weight:
+    """Return the weight of a label as an exact number, of at most DIGITS digits after the point."""
+    if isinstance(weight, float):
+        weight = round(weight, DIGITS)
+    exact = as_weight(weight)
+    if not exact > 0:
+        raise WeightError(f"the weight of a label is a positive number, or None for hard ones, got {weight}")
+    return exact
+
+
+def reduce(rules: Rules, labels: Mapping[int, bool]) -> Residual | None:
+    """Return what is left where the labels hold; None: propagation finds that rules and labels clash.
+
+    Units are propagated, and literals that imply one another in a circle of two-literal clauses become one;
+    then again, until nothing changes. Models stay the same, one to one but for atoms nothing is said of.
+    """
+    total = rules.clauses.atoms
+    value = np.zeros(total, np.int8)
+    code = 2 * np.arange(total)
+    problem, fixed = rules.clauses, dict(labels)
+    while True:
+        found = presolve(problem, pure=False, fixed=fixed)
+        if found is None:
+            return None
+        _follow(value, code, found.fixed, found.kept)
+        problem, fixed = found.problem, {}
+        leaders = _leaders(problem)
+        if leaders is None:
+            return None
+        if (leaders == np.arange(len(leaders))).all():
+            return Residual(value, code, problem, found.components, rules.scale)
+        code[code >= 0] = leaders[code[code >= 0]]
+        problem = _renamed(problem, leaders)
+
+
+def _follow(value: NDArray[np.int8], code: Codes, fixed: NDArray[np.int8], kept: NDArray[np.int32]) -> None:
+    """Write down where one round of presolving left the atoms."""
+    new = np.full(len(fixed), -1, np.int64)
+    new[kept - 1] = np.arange(len(kept))
+    there = np.flatnonzero(code >= 0)
+    atoms, signs = code[there] >> 1, code[there] & 1
+    value[there] = np.where(signs == 1, -fixed[atoms], fixed[atoms])
+    code[there] = np.where(new[atoms] >= 0, 2 * new[atoms] + signs, -1)
+
+
+def _leaders(problem: WeightedClauses) -> Codes | None:
+    """Return the first literal that each literal equals by clauses of two; None: one equals its negation."""
+    sizes = np.diff(problem.starts)
+    pairs = problem.starts[:-1][(sizes == 2) & (problem.weights == 0)]
+    codes = 2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)
+    left, right = codes[pairs], codes[pairs + 1]
+    width = 2 * problem.atoms
+    if not len(pairs):
+        return np.arange(width)
+    rows, columns = np.concatenate([left ^ 1, right ^ 1]), np.concatenate([right, left])
+    graph = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(width, width)).tocsr()
+    number, circle = connected_components(graph, connection="strong")
+    if (circle[::2] == circle[1::2]).any():
+        return None
+    # The first literal of a circle and that of its mirror are literals of the same atom.
+    first = np.full(number, width)
+    np.minimum.at(first, circle, np.arange(width) >> 1)
+    lead = first[circle]
+    positive = circle[2 * lead] == circle
+    return np.asarray(2 * lead + ~positive, np.int64)
+
+
+def _renamed(problem: WeightedClauses, leaders: Codes) -> WeightedClauses:
+    codes = leaders[2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)]
+    literals = np.where(codes & 1, -(codes >> 1) - 1, (codes >> 1) + 1).astype(np.int32)
+    return WeightedClauses(problem.atoms, literals, problem.starts, problem.weights)
+
+
+def part_of(residual: Residual, components: Sequence[int]) -> tuple[WeightedClauses, Ints]:
+    """Return the clauses of some components, atoms renumbered, and the old number of each atom, from 0."""
+    clauses = residual.clauses
+    wanted = np.isin(residual.components, components)
+    old = np.flatnonzero(wanted)
+    new = np.cumsum(wanted)
+    sizes = np.diff(clauses.starts)
+    there = wanted[np.abs(clauses.literals) - 1]
+    # Every clause lies in one component, and presolving leaves no empty one.
+    kept = np.zeros(len(sizes), bool)
+    kept[np.repeat(np.arange(len(sizes)), sizes)[there]] = True
+    literals = clauses.literals[there]
+    renamed = (np.sign(literals) * new[np.abs(literals) - 1]).astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+    return WeightedClauses(len(old), renamed, starts, clauses.weights[kept]), old
+
+
+# --- rules made ready -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Ground rules, made ready once for all the labels they will meet.
+
+    Attributes
+    ----------
+    rules, bare
+        The rules as clauses, and what they leave open without any label.
+    orders
+        The components of ``bare`` that are strict total orders.
+    place
+        For the atoms of ``bare`` in one of them, their numbers there.
+    """
+
+    rules: Rules
+    bare: Residual
+    orders: dict[int, Order]
+    place: dict[int, int]
+
+    def order_of(self, number: int) -> int | None:
+        """Return the order that an atom of the rules is about, if it is about one."""
+        code = int(self.bare.code[number - 1])
+        component = -1 if code < 0 else int(self.bare.components[code >> 1])
+        return component if component in self.orders else None
+
+    def literal(self, number: int) -> tuple[int, bool]:
+        """Return the atom of its order that an atom of the rules equals, and whether it is its negation."""
+        code = int(self.bare.code[number - 1])
+        return self.place[code >> 1], bool(code & 1)
+
+
+def prepare(theory: Theory) -> Prepared:
+    """Return ground rules made ready for labels; raise NoWorlds if propagation finds that they clash."""
+    rules = pack(theory)
+    bare = reduce(rules, {})
+    if bare is None:
+        raise NoWorlds
+    names: dict[int, tuple[str, bool]] = {}
+    for name, number in rules.place.items():
+        code = int(bare.code[number - 1])
+        if code >= 0:
+            names.setdefault(code >> 1, (name, bool(code & 1)))
+    found: dict[int, Order] = {}
+    place: dict[int, int] = {}
+    for component in range(int(bare.components.max(initial=-1)) + 1):
+        members = np.flatnonzero(bare.components == component).tolist()
+        if len(members) < 3 or any(atom not in names for atom in members):
+            continue
+        clauses, old = part_of(bare, [component])
+        order = recognise(clauses, [names[atom] for atom in old.tolist()])
+        if order is not None:
+            found[component] = order
+            place.update((atom, i) for i, atom in enumerate(old.tolist()))
+    return Prepared(rules, bare, found, place)

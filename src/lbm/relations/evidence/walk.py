@@ -1,0 +1,334 @@
+"""Chains that walk among the models: one atom flips at a time, and only where every hard clause stays true.
+
+Such chains need no penalty and discard no state, and a flip that is not allowed costs one look at a counter.
+But flips need not connect all models. So chains begin in models that a solver finds, among them one with
+each watched atom true and one with it false: where no way leads from one to the other, chains disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import NoAnswer
+from lbm.reasoning.clock import spent
+from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.engine.presolve import WeightedClauses
+from lbm.reasoning.sampling.diagnostics import Estimate, estimate
+
+LANES: Final = 64
+"""Chains that run side by side."""
+
+FIRST: Final = 256
+"""Sweeps after which convergence is looked at for the first time; then whenever their number has doubled."""
+
+MOST: Final = 1 << 16
+"""Sweeps after which chains that do not agree are given up."""
+
+MAX_UPDATES: Final = 4_000_000_000
+"""Atoms looked at in all chains together, whatever the size of the problem."""
+
+CONFLICTS: Final = 100_000
+"""Conflicts after which a solver gives up on a question."""
+
+_JUDGED: Final = 512  # states of each chain by which every atom is judged
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Begin:
+    """Models to begin with, and what was proven on the way.
+
+    Attributes
+    ----------
+    models
+        Shape (models, atoms), those with rare values first; none: the hard clauses allow no world.
+    fixed
+        Watched atoms, from 0, that have one value in all models.
+    open
+        Watched atoms for which there is a model of either kind.
+    """
+
+    models: Bools
+    fixed: dict[int, bool]
+    open: frozenset[int]
+
+
+def begin(clauses: WeightedClauses, watched: Collection[int], rng: np.random.Generator) -> Begin:
+    """Return models far apart, with each watched atom true in one and false in another if it can be."""
+    found: dict[bytes, Bools] = {}
+    with closing(_Oracle(clauses)) as oracle:
+        for _ in range(LANES):
+            model = oracle.solve(rng.random(clauses.atoms) < 0.5)
+            if model is None:
+                return Begin(np.zeros((0, clauses.atoms), bool), {}, frozenset())
+            found.setdefault(model.tobytes(), model)
+        fixed: dict[int, bool] = {}
+        for atom in sorted(watched):
+            values = {bool(model[atom]) for model in found.values()}
+            if len(values) == 2:
+                continue
+            (value,) = values
+            model = oracle.solve(None, -(atom + 1) if value else atom + 1)
+            if model is None:
+                fixed[atom] = value
+            else:
+                found.setdefault(model.tobytes(), model)
+    return Begin(np.array(list(found.values())[::-1]), fixed, frozenset(watched) - fixed.keys())
+
+
+def is_possible(clauses: WeightedClauses) -> bool:
+    """Return whether some world keeps the hard clauses."""
+    with closing(_Oracle(clauses)) as oracle:
+        return oracle.solve(None) is not None
+
+
+def clashing(clauses: WeightedClauses, literals: Collection[int]) -> list[int]:
+    """Return some of the literals that the hard clauses do not allow together, none of them needless.
+
+    None at all: the clauses allow no world, with or without them.
+    """
+    with closing(_Oracle(clauses)) as oracle:
+        kept = oracle.core(literals)
+        assert kept is not None, "the literals are allowed together"
+        for literal in sorted(kept, key=abs):
+            if literal in kept:
+                fewer = oracle.core([other for other in kept if other != literal])
+                kept = kept if fewer is None else fewer
+        return sorted(kept, key=abs)
+
+
+class _Oracle:
+    """A solver that holds the hard clauses; random worlds lead it to models of all kinds."""
+
+    def __init__(self, clauses: WeightedClauses) -> None:
+        from pysat.solvers import Solver
+
+        self.solver: Any = Solver(name="minisat22")
+        self.atoms = clauses.atoms
+        starts, literals = clauses.starts.tolist(), clauses.literals.tolist()
+        for j in np.flatnonzero(clauses.weights == 0).tolist():
+            self.solver.add_clause(literals[starts[j] : starts[j + 1]])
+
+    def close(self) -> None:
+        self.solver.delete()
+
+    def solve(self, near: Bools | None, *assumed: int) -> Bools | None:
+        """Return a model, near a world if one is given; None: there is none."""
+        if near is not None:
+            self.solver.set_phases([i if wanted else -i for i, wanted in enumerate(near.tolist(), start=1)])
+        if not self._decide(list(assumed)):
+            return None
+        model = np.zeros(self.atoms, bool) if near is None else near.copy()
+        for literal in self.solver.get_model():
+            if abs(literal) <= self.atoms:
+                model[abs(literal) - 1] = literal > 0
+        return model
+
+    def core(self, assumed: Collection[int]) -> list[int] | None:
+        """Return literals among these that clash with the clauses; None: they do not."""
+        return None if self._decide(list(assumed)) else list(self.solver.get_core() or ())
+
+    def _decide(self, assumed: list[int]) -> bool:
+        self.solver.conf_budget(CONFLICTS)
+        answer: bool | None = self.solver.solve_limited(assumed)
+        if answer is None:
+            raise NoAnswer(
+                f"no world that keeps rules and labels was found in {CONFLICTS} conflicts (limit CONFLICTS): "
+                "use smaller domains or fewer rules"
+            )
+        return answer
+
+
+def walk(
+    clauses: WeightedClauses,
+    temperature: float,
+    begun: Begin,
+    watched: Collection[int],
+    rng: np.random.Generator,
+    *,
+    sweeps: int | None = None,
+    deadline: float = np.inf,
+) -> tuple[dict[int, Estimate], int]:
+    """Return how likely each watched atom is, and after how many sweeps that was said.
+
+        P(x) ∝ exp(score(x)/τ) over the models of the hard clauses
+
+    There have to be models with a watched atom true and with it false: see :func:`judged` for the rest.
+    """
+    columns = np.array(sorted(watched), np.int64)
+    starts = begun.models[np.arange(LANES) % len(begun.models)]
+    seen = ((x[:, columns], score) for x, score in _states(clauses, temperature, starts, rng))
+    found, done = judged(seen, clauses.atoms, sweeps=sweeps, deadline=deadline)
+    # Where all chains began alike and stayed so, they may have missed the other models.
+    sure = {}
+    for column, said in zip(columns.tolist(), found, strict=True):
+        both = bool(0 < np.count_nonzero(starts[:, column]) < LANES)
+        sure[column] = replace(said, converged=said.converged and both)
+    return sure, done
+
+
+def judged(
+    seen: Iterable[tuple[Bools, Floats]], size: int, *, sweeps: int | None, deadline: float
+) -> tuple[list[Estimate], int]:
+    """Return an estimate for each column of the states of chains, and after how many sweeps that was said.
+
+    The last half of the sweeps counts. ``sweeps`` asks for so many; otherwise there are FIRST, and twice as
+    many as long as chains disagree, up to MOST or as many as MAX_UPDATES allows, or until the deadline.
+
+    Parameters
+    ----------
+    seen
+        States, shape (chains, columns), and scores, shape (chains,), after every sweep, without end.
+    size
+        Updates in a sweep of one chain.
+    """
+    limit = min(MOST, max(2 * FIRST, MAX_UPDATES // (LANES * max(1, size))))
+    kept: list[Bools] = []
+    scores: list[Floats] = []
+    for done, (x, score) in enumerate(seen, start=1):
+        kept.append(x)
+        scores.append(score)
+        last = done == (limit if sweeps is None else sweeps) or spent(deadline)
+        if last or (sweeps is None and done >= FIRST and done & (done - 1) == 0):
+            found = _judge(kept, scores)
+            if last or all(each.converged for each in found):
+                return found, done
+    raise AssertionError("chains have no end")
+
+
+def _judge(kept: list[Bools], scores: list[Floats]) -> list[Estimate]:
+    half = len(kept) // 2
+    step = max(1, (len(kept) - half) // _JUDGED)
+    x = np.array(kept[half::step]).transpose(2, 1, 0)  # (columns, chains, draws)
+    score = np.array(scores[half::step]).T[None]
+    valid = np.ones(score.shape[1:], bool)
+    return [estimate(np.ascontiguousarray(series), valid, also=score) for series in x]
+
+
+def _states(
+    clauses: WeightedClauses, temperature: float, starts: Bools, rng: np.random.Generator
+) -> Iterator[tuple[Bools, Floats]]:
+    """Yield all chains after every sweep: states, shape (LANES, atoms), and scores, shape (LANES,)."""
+    x = starts.astype(np.int8)
+    literals = clauses.literals.astype(np.int64)
+    codes = 2 * (np.abs(literals) - 1) + (literals < 0)
+    owner = np.repeat(np.arange(len(clauses)), np.diff(clauses.starts))
+    order = np.argsort(codes >> 1, kind="stable")
+    within, signs = owner[order], (codes[order] & 1).astype(np.int8)
+    first = np.searchsorted(codes[order] >> 1, np.arange(clauses.atoms + 1))
+    true = np.zeros((LANES, len(clauses)), np.int32)
+    breaks = np.zeros((LANES, clauses.atoms), np.int32)
+    change = np.zeros((LANES, clauses.atoms), np.int64)
+    prepare(codes, clauses.starts, clauses.weights, x, true, breaks, change)
+    assert (true[:, clauses.weights == 0] > 0).all(), "a solver's model breaks a clause"
+    score = (true > 0) @ clauses.weights.astype(np.float64)
+    while True:
+        gained = sweep(
+            codes, clauses.starts, clauses.weights, first, within, signs, x, true, breaks, change,
+            rng.permutation(clauses.atoms), rng.random((LANES, clauses.atoms)), temperature,
+        )  # fmt: skip
+        score = score + gained
+        yield x.astype(bool), score / temperature
+
+
+@compiled
+def prepare(
+    codes: Ints,
+    starts: Ints,
+    weights: Ints,
+    x: NDArray[np.int8],
+    true: NDArray[np.int32],
+    breaks: NDArray[np.int32],
+    change: Ints,
+) -> None:
+    """Count the true literals of every clause, the hard clauses each flip breaks, and what it gains."""
+    for lane in range(x.shape[0]):
+        for j in range(len(weights)):
+            held, only = 0, -1
+            for k in range(starts[j], starts[j + 1]):
+                if x[lane, codes[k] >> 1] != (codes[k] & 1):
+                    held += 1
+                    only = codes[k] >> 1
+            true[lane, j] = held
+            if weights[j] == 0:
+                if held == 1:
+                    breaks[lane, only] += 1
+            elif held == 1:
+                change[lane, only] -= weights[j]
+            elif held == 0:
+                for k in range(starts[j], starts[j + 1]):
+                    change[lane, codes[k] >> 1] += weights[j]
+
+
+@compiled
+def sweep(
+    codes: Ints,
+    starts: Ints,
+    weights: Ints,
+    first: Ints,
+    within: Ints,
+    signs: NDArray[np.int8],
+    x: NDArray[np.int8],
+    true: NDArray[np.int32],
+    breaks: NDArray[np.int32],
+    change: Ints,
+    order: Ints,
+    uniform: NDArray[np.float64],
+    temperature: float,
+) -> NDArray[np.float64]:
+    """Offer every atom of every chain its other value, by heat bath; return what each chain gained."""
+    gained = np.zeros(x.shape[0])
+    for lane in range(x.shape[0]):
+        for atom in order:
+            if breaks[lane, atom] > 0:
+                continue
+            delta = change[lane, atom]
+            if uniform[lane, atom] * (1.0 + np.exp(-delta / temperature)) >= 1.0:
+                continue
+            gained[lane] += delta
+            x[lane, atom] = 1 - x[lane, atom]
+            for m in range(first[atom], first[atom + 1]):
+                j = within[m]
+                weight = weights[j]
+                if x[lane, atom] != signs[m]:  # its literal became true
+                    true[lane, j] += 1
+                    held = true[lane, j]
+                    if held > 2:
+                        continue
+                    for k in range(starts[j], starts[j + 1]):
+                        other = codes[k] >> 1
+                        if held == 1:
+                            change[lane, other] -= weight
+                            if other == atom:
+                                change[lane, atom] -= weight
+                        elif other != atom and x[lane, other] != (codes[k] & 1):
+                            if weight == 0:
+                                breaks[lane, other] -= 1
+                            else:
+                                change[lane, other] += weight
+                else:
+                    true[lane, j] -= 1
+                    held = true[lane, j]
+                    if held > 1:
+                        continue
+                    for k in range(starts[j], starts[j + 1]):
+                        other = codes[k] >> 1
+                        if held == 0:
+                            change[lane, other] += weight
+                            if other == atom:
+                                change[lane, atom] += weight
+                        elif x[lane, other] != (codes[k] & 1):
+                            if weight == 0:
+                                breaks[lane, other] += 1
+                            else:
+                                change[lane, other] -= weight
+    return gained
