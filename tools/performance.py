@@ -24,7 +24,10 @@ ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"
 PAGE = ROOT / "docs" / "performance.md"
-SCRIPTS = ("maxsat3", "maxsat2", "sat", "sampling", "structured", "updates", "connectives", "memory", "start")
+SCRIPTS = (
+    *("maxsat3", "maxsat2", "sat", "sampling", "structured", "updates", "connectives", "memory", "start"),
+    *("training", "knowledge_curve", "saturation"),
+)
 UNFINISHED = 3  # how a script ends that has instances left
 
 HEAD = """\

@@ -26,7 +26,7 @@ def test_a_mode_knows_its_recall_predicate_and_places():
     ]
     assert [place.type for place in body.at(OUTPUT)] == ["atom"]
     assert (atom.recall, atom.predicate, atom.places) == (3, ("p", 0), ())
-    assert str(body) == "*, bond(+(drug),-(atom),#(int))"
+    assert str(body) == "*, bond(+drug,-atom,#int)"
 
 
 def test_infix_nested_and_negated_modes_are_read():
@@ -38,7 +38,7 @@ def test_infix_nested_and_negated_modes_are_read():
     assert [place.path for place in nested.places] == [(0, 0), (1, 0)]
     assert negated.negated
     assert negated.predicate == ("q", 1)
-    assert str(negated) == "1, not(q(+(a)))"
+    assert str(negated) == "1, not(q(+a))"
 
 
 def test_mode_is_a_mode_of_head_and_body_and_repeated_lines_count_once():

@@ -81,3 +81,32 @@ def test_a_mode_without_clauses_is_a_warning_that_names_its_line(trains, capsys)
 def test_a_directory_that_is_not_there_is_an_error(capsys, tmp_path):
     assert main(["saturate", str(tmp_path / "nothing")]) == 2
     assert "bk.pl" in capsys.readouterr().err
+
+
+def test_induce_prints_folds_means_and_rules_and_saves_a_model(trains, tmp_path, capsys):
+    out = tmp_path / "model"
+    order = ["induce", str(trains), "--split", "2", "--hidden", "2", "--features", "paper", "--depth", "1"]
+    assert main([*order, "--save", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [fold["examples"] for fold in found["folds"]] == [5, 5]
+    mean = sum(fold["accuracy"] for fold in found["folds"]) / 2
+    assert found["accuracy"]["mean"] == pytest.approx(mean, abs=1e-6)
+    assert main(["rules", str(out)]) == 0
+    assert "eastbound" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--split", "11"], "from 2 folds up to one for each of 10 groups, got 11"),
+        (["--group-by", "nothing.tsv"], "nothing.tsv"),
+        (["--knowledge", "nothing.lbm"], "nothing.lbm"),
+        (["--features", "letters"], "letters"),
+        (["--save", "nowhere/model"], "there is no directory"),
+    ],
+)
+def test_bad_options_of_induce_are_one_line_and_status_2(trains, capsys, options, said):
+    assert main(["induce", str(trains), *options]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1
+    assert said in error[0]

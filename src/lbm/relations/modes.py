@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +26,9 @@ _SIGNS: Final = frozenset({INPUT, OUTPUT, CONSTANT})
 _SILENT: Final = frozenset(
     "op dynamic discontiguous multifile style_check use_module ensure_loaded initialization table".split()
 )
+
+
+_MARKED = re.compile(r"([-+#])\((\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Mode:
 
     def __str__(self) -> str:
         recall = "*" if self.recall is None else self.recall
-        shown = write(self.template)
+        shown = _MARKED.sub(r"\1\2", write(self.template))  # for people: +person, where terms print +(person)
         return f"{recall}, not({shown})" if self.negated else f"{recall}, {shown}"
 
 

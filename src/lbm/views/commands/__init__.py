@@ -18,6 +18,7 @@ from lbm.views.commands.convert import convert_theory
 from lbm.views.commands.count import count_models
 from lbm.views.commands.draw import draw_machine
 from lbm.views.commands.entails import entails_query
+from lbm.views.commands.induce import induce_rules
 from lbm.views.commands.measure import log_partition_of, log_probability_of
 from lbm.views.commands.models import list_models
 from lbm.views.commands.predict import predict_rows
@@ -48,6 +49,7 @@ app.command("draw", short_help="The network as a picture.")(draw_machine)
 app.command("train", short_help="A classifier from a table and rules.")(train_model)
 app.command("predict", short_help="The class of each row, how sure, and why.")(predict_rows)
 app.command("rules", short_help="What a trained model learned, as formulae.")(extract_theory)
+app.command("induce", short_help="What a relational problem teaches, and how well.")(induce_rules)
 app.command("saturate", short_help="All that modes let us say about each example.")(saturate_examples)
 app.command("reproduce", short_help="The paper's figures beside ours, in one report.")(reproduce_paper)
 
@@ -59,8 +61,9 @@ def about(
     """Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
 
     Commands about theories read a file (.lbm, .cnf or .wcnf) or, as -, standard input; train, predict and
-    rules read tables (.csv or .parquet) and models. Exit status: 0 answered, 1 answered "no", 2 bad input or
-    usage, 3 no answer within the budget, 130 interrupted.
+    rules read tables (.csv or .parquet) and models; induce and saturate read directories of Prolog files.
+    Exit status: 0 answered, 1 answered "no", 2 bad input or usage, 3 no answer within the budget, 130
+    interrupted.
     """
     if version:
         from lbm import __version__

@@ -1,0 +1,287 @@
+"""Answers: every solution of a query for every example, as tables of numbers joined goal by goal.
+
+A predicate of facts alone is one table, known from the start. One that has rules, or is built in, is asked of
+the engine once for each choice of what is known, and its answers are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import LimitExceeded, ParseError
+from lbm.relations.columns.queries import Absent, Column, Goal, Step, is_comparison, substitute
+from lbm.relations.modes import Mode
+from lbm.relations.problem import Problem
+from lbm.relations.prolog.engine import STEPS, solve
+from lbm.relations.prolog.terms import (
+    Compound,
+    Term,
+    Variable,
+    arguments,
+    is_ground,
+    key,
+    signature,
+    write_short,
+)
+from lbm.relations.questions import fits, reach
+
+ROWS: Final = 5_000_000
+"""Solutions of one query, over all examples, that are kept at once."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solutions:
+    """All solutions of a query, for many examples.
+
+    Attributes
+    ----------
+    names
+        The variables.
+    rows
+        Shape (solutions, 1 + variables): the number of the example, then the number of each variable's term.
+        No row is there twice.
+    """
+
+    names: tuple[str, ...]
+    rows: Ints
+
+    def values(self, name: str) -> Ints:
+        """Return the numbers of one variable's terms, shape (solutions,)."""
+        return self.rows[:, 1 + self.names.index(name)]
+
+    def counts(self, examples: int) -> Ints:
+        """Return how many solutions each example has, shape (examples,)."""
+        return np.bincount(self.rows[:, 0], minlength=examples)
+
+
+class Answers:
+    """What the background answers; terms are numbers here, and ``terms`` knows them."""
+
+    def __init__(self, problem: Problem, *, steps: int = STEPS, rows: int = ROWS) -> None:
+        self.program = problem.background
+        self.target = problem.target
+        self.heads = tuple(mode for mode in problem.modes.head if mode.predicate == problem.target)
+        self.steps = steps
+        self.limit = rows
+        self.terms: list[Term] = []
+        self.numbers: dict[object, int] = {}
+        self._tables: dict[tuple[Term, tuple[bool, ...]], dict[tuple[int, ...], Ints]] = {}
+        self._whole: dict[Term, Ints] = {}
+        self._magnitudes = np.zeros(0)
+
+    # -- terms --
+
+    def number(self, term: Term) -> int:
+        """Return the number of a term."""
+        found = self.numbers.setdefault(key(term), len(self.terms))
+        if found == len(self.terms):
+            self.terms.append(term)
+        return found
+
+    def magnitudes(self, numbers: Ints) -> NDArray[np.float64]:
+        """Return the values of terms that are numbers, NaN for others."""
+        if len(self._magnitudes) < len(self.terms):
+            known = len(self._magnitudes)
+            more = [float(term) if isinstance(term, int | float) else np.nan for term in self.terms[known:]]
+            self._magnitudes = np.concatenate([self._magnitudes, more])
+        return self._magnitudes[numbers]
+
+    # -- examples --
+
+    def head(self, example: Term) -> Mode:
+        """Return the mode of the head that an example fits."""
+        for mode in self.heads:
+            if fits(mode, example):
+                return mode
+        shown = "/".join(map(str, self.target))
+        raise ParseError(f"expected an example that fits a mode of {shown}, found {write_short(example)}")
+
+    def start(self, examples: Sequence[Term]) -> Solutions:
+        """Return the empty query's solutions: the arguments of each example, called A, B, ..."""
+        modes = {self.head(example) for example in examples}
+        if len(modes) > 1:
+            raise ParseError(
+                f"expected examples of one mode, found {len(modes)}: {' and '.join(map(str, modes))}"
+            )
+        paths = [place.path for mode in modes for place in mode.places]
+        rows = [[self.number(reach(arguments(example), path)) for path in paths] for example in examples]
+        table = np.array(rows, dtype=np.int64).reshape(len(examples), len(paths))
+        numbers = np.arange(len(examples), dtype=np.int64)[:, None]
+        return Solutions(tuple(map(variable, range(len(paths)))), np.concatenate([numbers, table], axis=1))
+
+    # -- columns --
+
+    def evaluate(self, columns: Sequence[Column], examples: Sequence[Term]) -> NDArray[np.bool_]:
+        """Return which columns are true of which examples, shape (examples, columns)."""
+        place: dict[Term, int] = {}
+        back = [place.setdefault(example, len(place)) for example in examples]
+        unique = list(place)
+        found = np.zeros((len(unique), len(columns)), dtype=bool)
+        if not unique or not columns:
+            return found[back]
+        start = self.start(unique)
+        # In this order queries that begin alike stand together, and only the tables of one are kept.
+        order = sorted(range(len(columns)), key=lambda k: [str(step) for step in columns[k].steps])
+        path: list[tuple[Step, Solutions]] = []
+        for k in order:
+            steps = columns[k].steps
+            shared = 0
+            while shared < min(len(path), len(steps)) and path[shared][0] == steps[shared]:
+                shared += 1
+            del path[shared:]
+            for step in steps[shared:]:
+                path.append((step, self.extend(path[-1][1] if path else start, step)))
+            counts = (path[-1][1] if path else start).counts(len(unique))
+            fewer = columns[k].fewer
+            if fewer is None:
+                found[:, k] = counts >= columns[k].least
+            else:
+                other = start
+                for step in fewer:
+                    other = self.extend(other, step)
+                found[:, k] = counts > other.counts(len(unique))
+        return found[back]
+
+    def extend(self, solutions: Solutions, step: Step) -> Solutions:
+        """Return the solutions that a further step leaves, with its new variables."""
+        if isinstance(step, Absent):
+            tagged = Solutions(
+                ("", *solutions.names), np.insert(solutions.rows, 1, np.arange(len(solutions.rows)), axis=1)
+            )
+            for goal in step.goals:
+                tagged = self.extend(tagged, goal)
+            kept = np.ones(len(solutions.rows), dtype=bool)
+            kept[tagged.values("")] = False
+            return Solutions(solutions.names, solutions.rows[kept])
+        named = [term.name for term in step.arguments if isinstance(term, Variable)]
+        if is_comparison(step) and set(named) <= set(solutions.names):
+            return self._compare(solutions, step)
+        return self._join(solutions, step)
+
+    def _compare(self, solutions: Solutions, goal: Goal) -> Solutions:
+        left, right = (
+            self.magnitudes(solutions.values(term.name))
+            if isinstance(term, Variable)
+            else np.full(len(solutions.rows), term if isinstance(term, int | float) else np.nan)
+            for term in goal.arguments
+        )
+        assert isinstance(goal.template, Compound)
+        ways = {"=<": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.greater}
+        kept = ways[goal.template.functor](left, right)  # false where one is no number
+        return Solutions(solutions.names, solutions.rows[kept])
+
+    def _join(self, solutions: Solutions, goal: Goal) -> Solutions:
+        """Join solutions with a literal's answers."""
+        rows, places = solutions.rows, range(len(goal.arguments))
+        known: dict[int, Ints] = {}
+        first: dict[str, int] = {}
+        for place, term in enumerate(goal.arguments):
+            if not isinstance(term, Variable):
+                known[place] = np.full(len(rows), self.number(term), dtype=np.int64)
+            elif term.name in solutions.names:
+                known[place] = solutions.values(term.name)
+            else:
+                first.setdefault(term.name, place)
+        if known:
+            distinct, back = np.unique(np.stack(list(known.values()), axis=1), axis=0, return_inverse=True)
+            back = back.reshape(-1)
+        else:
+            distinct, back = np.zeros((1, 0), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+        found = self._look_up(goal.template, tuple(place in known for place in places), distinct)
+        sizes = np.array([len(table) for table in found], dtype=np.int64)
+        if int(sizes[back].sum()) > self.limit:
+            raise LimitExceeded(
+                f"{goal} has more than {self.limit} answers over all examples: "
+                "try shorter chains, or leave its mode out",
+                limit="rows",
+                value=self.limit,
+            )
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        repeated = np.repeat(np.arange(len(rows)), sizes[back])
+        within = np.arange(len(repeated)) - np.repeat(np.cumsum(sizes[back]) - sizes[back], sizes[back])
+        answers = np.concatenate([*found, np.zeros((0, len(goal.arguments)), dtype=np.int64)])
+        chosen = answers[np.repeat(offsets[:-1][back], sizes[back]) + within]
+        kept = np.ones(len(chosen), dtype=bool)
+        for place, term in enumerate(goal.arguments):  # a new variable that stands at two places is one term
+            if isinstance(term, Variable) and term.name in first and first[term.name] != place:
+                kept &= chosen[:, place] == chosen[:, first[term.name]]
+        joined = np.concatenate([rows[repeated], chosen[:, list(first.values())]], axis=1)[kept]
+        return Solutions((*solutions.names, *first), joined)
+
+    def _look_up(self, template: Term, bound: tuple[bool, ...], given: Ints) -> list[Ints]:
+        """Return the answers, shape (answers, places), for each choice, a row of ``given``."""
+        table = self._tables.setdefault((template, bound), {})
+        if self.has_only_facts(template) and not table:
+            rows = self._facts(template)
+            keys = rows[:, np.flatnonzero(bound)]
+            order = np.lexsort(keys.T[::-1]) if keys.shape[1] else np.arange(len(rows))
+            keys, rows = keys[order], rows[order]
+            starts = np.flatnonzero((keys[1:] != keys[:-1]).any(axis=1)) + 1
+            for part in np.split(rows, starts) if len(rows) else ():
+                table[tuple(part[0, np.flatnonzero(bound)].tolist())] = part
+            table.setdefault((-1,), rows[:0])  # so that an empty table is made once
+        found = []
+        nothing = np.zeros((0, len(bound)), dtype=np.int64)
+        for choice in map(tuple, given.tolist()):
+            rows_or_none = table.get(choice)
+            if rows_or_none is None:
+                rows_or_none = (
+                    nothing if self.has_only_facts(template) else self._ask(template, bound, choice)
+                )
+                table[choice] = rows_or_none
+            found.append(rows_or_none)
+        return found
+
+    def has_only_facts(self, template: Term) -> bool:
+        """Say whether a literal's predicate is defined by ground facts and nothing else."""
+        name = signature(template)
+        predicate = None if name is None else self.program.predicates.get(name)
+        return predicate is not None and not predicate.rules
+
+    def _facts(self, template: Term) -> Ints:
+        """Return all answers to a literal whose predicate has facts only, shape (answers, places)."""
+        if template not in self._whole:
+            places = _places(template)
+            self._whole[template] = self._ask(template, (False,) * len(places), ())
+        return self._whole[template]
+
+    def _ask(self, template: Term, bound: tuple[bool, ...], choice: tuple[int, ...]) -> Ints:
+        """Return the engine's answers to a literal, shape (answers, places)."""
+        left = iter(choice)
+        values = {str(place): self.terms[next(left)] for place, is_bound in enumerate(bound) if is_bound}
+        goal = substitute(template, values)
+        rows = set()
+        for answer in solve(self.program, goal, steps=self.steps):
+            row = [values.get(str(place), answer.get(str(place), "")) for place in range(len(bound))]
+            if not all(map(is_ground, row)):
+                raise ParseError(
+                    f"expected answers without variables to {write_short(goal)}, found one that has some"
+                )
+            rows.add(tuple(map(self.number, row)))
+        flat = list(chain.from_iterable(sorted(rows)))
+        return np.array(flat, dtype=np.int64).reshape(len(rows), len(bound))
+
+
+def _places(template: Term) -> list[str]:
+    found, todo = [], [template]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Variable):
+            found.append(part.name)
+        todo.extend(reversed(arguments(part)))
+    return found
+
+
+def variable(number: int) -> str:
+    """Return the name of a query's variable by its number, from 0: A, B, ..., Z, A1, ..."""
+    from lbm.relations.saturate import variable_name
+
+    return variable_name(number)

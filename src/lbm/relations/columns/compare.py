@@ -1,0 +1,189 @@
+r"""Comparison: what each of two objects is like, and which of the two has more of it.
+
+An attribute is a chain of literals from an object to a term, such as ``ring_subst_2(A,C), polar(C,D)``. For
+two objects of one type, A and B, there are columns for
+
+    the term of each       ring_subst_2(A,C), polar(C,polar3)
+    one has it, one not    r_subst_1(A,h), \+ r_subst_1(B,h)
+    which is greater       polar of A and of B, great_polar(D,F); numbers by >
+    which has more         count(...) > count(...)
+
+Orders of constants are those of the background: predicates of two arguments of one type whose facts, followed
+from term to term, never come back to where they began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+import numpy as np
+
+from lbm.errors import ParseError
+from lbm.relations.columns.answers import Answers, Solutions, variable
+from lbm.relations.columns.grow import Harvest, Language, Open, children, usable_modes
+from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename
+from lbm.relations.modes import Mode
+from lbm.relations.problem import Problem
+from lbm.relations.prolog.terms import Term, Variable, arguments, key, write
+from lbm.relations.questions import reach
+
+OBJECT: Final = "A"
+"""What the object is called in its attributes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute:
+    """A chain from an object to a term: its steps, that term's variable and type, and all solutions."""
+
+    steps: tuple[Step, ...]
+    name: str
+    type: Term
+    solutions: Solutions
+
+
+def comparison_columns(
+    problem: Problem, answers: Answers, examples: Sequence[Term], labels: Sequence[bool], language: Language
+) -> list[Column]:
+    """Return the columns that compare the two objects of examples; no two always agree, or never."""
+    unique = dict(zip(examples, labels, strict=True))
+    head = answers.head(next(iter(unique)))
+    first, second = _pair(head)
+    paths = [place.path for place in head.places]
+    met = [reach(arguments(example), paths[k]) for example in unique for k in (first, second)]
+    objects = list({key(term): term for term in met}.values())
+    orders = dict(_orders(problem))
+    columns: list[Column] = []
+    for attribute in _attributes(problem, answers, objects, head.places[first].type, orders, language):
+        sides = _sides(attribute, first, second, len(head.places))
+        columns += _columns(answers, attribute, sides, orders, language)
+    columns = list(dict.fromkeys(columns))
+    table = answers.evaluate(columns, list(unique))
+    harvest = Harvest(np.array(list(unique.values()), dtype=bool), language.least(len(unique)))
+    for k, column in enumerate(columns):
+        harvest.add(column, table[:, k])
+    return list(harvest.columns.values())
+
+
+def _pair(head: Mode) -> tuple[int, int]:
+    """Return the places of the two objects: the first two of one type."""
+    types = [place.type for place in head.places]
+    for first, kind in enumerate(types):
+        if kind in types[first + 1 :]:
+            return first, types.index(kind, first + 1)
+    raise ParseError(
+        f"expected a target over two objects of one type, found {write(head.template)}: "
+        "try features='constants'",
+        source=head.source,
+        line=head.line,
+    )
+
+
+def _orders(problem: Problem) -> Iterator[tuple[Term, Mode]]:
+    """Yield types with a mode that orders them: its facts have no way back."""
+    for mode in usable_modes(problem):
+        places = mode.places
+        if len(places) != 2 or mode.predicate[1] != 2 or mode.negated or places[0].type != places[1].type:
+            continue
+        if problem.background.rules(*mode.predicate):
+            continue
+        below: dict[object, set[object]] = {}
+        for greater, less in problem.background.facts(*mode.predicate):
+            below.setdefault(key(greater), set()).add(key(less))
+        try:
+            TopologicalSorter(below).prepare()
+        except CycleError:
+            continue
+        if below:
+            yield places[0].type, mode
+
+
+# --- attributes ----------------------------------------------------------------------------------
+
+
+def _attributes(
+    problem: Problem,
+    answers: Answers,
+    objects: Sequence[Term],
+    kind: Term,
+    orders: dict[Term, Mode],
+    language: Language,
+) -> Iterator[Attribute]:
+    """Yield every chain of literals from an object to a term that some object has."""
+    modes = [
+        mode
+        for mode in usable_modes(problem)
+        if mode.predicate not in {one.predicate for one in orders.values()}
+    ]
+    numbers = np.array([[k, answers.number(term)] for k, term in enumerate(objects)], dtype=np.int64)
+    opened = [Open((), (kind,), Solutions((OBJECT,), numbers.reshape(-1, 2)))]
+    for _ in range(language.size):
+        grown = [
+            (child, len(parent.types))
+            for parent in opened
+            for mode in modes
+            for child in children(answers, parent, mode, 1, 1, language.cuts)
+        ][: language.width]
+        for child, old in grown:
+            for k in range(min(old, len(child.types) - 1), len(child.types)):
+                yield Attribute(child.steps, variable(k), child.types[k], child.solutions)
+        opened = [child for child, _ in grown]
+
+
+Side = tuple[tuple[Step, ...], str]
+"""An attribute of one of the two objects: the query, and the variable of its term."""
+
+
+def _sides(attribute: Attribute, first: int, second: int, arity: int) -> tuple[Side, Side]:
+    """Return an attribute's query about the first object and the second, with variables of their own."""
+    inner = [name for name in attribute.solutions.names if name != OBJECT]
+    found = []
+    for side, place in enumerate((first, second)):
+        names: dict[str, Term] = {OBJECT: Variable(variable(place))}
+        for k, name in enumerate(inner):
+            names[name] = Variable(variable(arity + side * len(inner) + k))
+        shown = names[attribute.name]
+        assert isinstance(shown, Variable)
+        found.append((rename(attribute.steps, names), shown.name))
+    return found[0], found[1]
+
+
+# --- columns of one attribute --------------------------------------------------------------------
+
+
+def _columns(
+    answers: Answers,
+    attribute: Attribute,
+    sides: tuple[Side, Side],
+    orders: dict[Term, Mode],
+    language: Language,
+) -> Iterator[Column]:
+    """Yield the columns that an attribute gives."""
+    terms = attribute.solutions.values(attribute.name)
+    distinct = np.unique(terms)
+    sizes = answers.magnitudes(distinct)
+    are_numbers = bool(np.isfinite(sizes).all())
+    for (mine, here), (other, there) in (sides, sides[::-1]):
+        if attribute.name != OBJECT:
+            if are_numbers:
+                yield Column((*mine, *other, comparison(Variable(here), ">", Variable(there))))
+            elif attribute.type in orders:
+                yield Column(
+                    (*mine, *other, goal_of(orders[attribute.type], (Variable(here), Variable(there))))
+                )
+            if len(distinct) <= language.constants:
+                for number in distinct.tolist():
+                    mine_too = rename(mine, {here: answers.terms[number]})
+                    yield Column(mine_too)
+                    yield Column((*mine_too, *_absent(rename(other, {there: answers.terms[number]}))))
+        yield Column((*mine, *_absent(other)))
+        if attribute.solutions.counts(0).max(initial=0) > 1:
+            yield Column(mine, fewer=other)
+
+
+def _absent(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the step that says a query has no answer; a query that says so of a part already gives none."""
+    goals = [step for step in steps if isinstance(step, Goal)]
+    return (Absent(tuple(goals)),) if len(goals) == len(steps) else ()

@@ -1,0 +1,305 @@
+"""Growing queries: literals that modes allow, with the constants, thresholds and counts that examples show.
+
+A query of one literal is about the arguments of the example; every further literal uses a variable that the
+query brought in (a chain). What is false of nearly all examples is not grown; what is nearly never or nearly
+always true is no column, but may grow into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import LimitExceeded
+from lbm.relations.columns.answers import Answers, Solutions, variable
+from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename, show
+from lbm.relations.columns.relevance import information
+from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode
+from lbm.relations.problem import Problem
+from lbm.relations.prolog.builtins import BUILTINS
+from lbm.relations.prolog.terms import Term, Variable
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Which queries are grown.
+
+    Attributes
+    ----------
+    size
+        Literals in a chain.
+    support
+        The share of distinct examples that a column must be true of, and false of; two at least, or one if
+        it is 0.
+    cuts
+        Thresholds at most, for a number or a count; and constants at most, the most frequent, for a literal
+        that the engine must prove.
+    constants
+        A variable whose terms are at most so many is compared with each of them.
+    width
+        Queries at most of one size that grow further: those that tell most of the classes.
+    """
+
+    size: int = 2
+    support: float = 0.02
+    cuts: int = 8
+    constants: int = 20
+    width: int = 1000
+
+    def least(self, examples: int) -> int:
+        """Return the support as a number of examples."""
+        return max(2, round(self.support * examples)) if self.support else 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """A query that may grow: its steps, the types of its variables, its solutions."""
+
+    steps: tuple[Step, ...]
+    types: tuple[Term, ...]
+    solutions: Solutions
+    worth: float = 0.0
+
+
+class Harvest:
+    """Columns found so far, the shorter first; of two that always agree, or never, the first is kept."""
+
+    def __init__(self, labels: Bools, support: int) -> None:
+        self.labels = labels
+        self.support = support
+        self.columns: dict[bytes, Column] = {}
+
+    def add(self, column: Column, values: Bools) -> float:
+        """Note a column, and return what it tells about the labels."""
+        true = int(values.sum())
+        if min(true, len(values) - true) < self.support:
+            return 0.0
+        self.columns.setdefault(np.packbits(values ^ values[0]).tobytes(), column)
+        return float(information(values[:, None], self.labels)[0])
+
+
+def grow_columns(
+    problem: Problem, answers: Answers, examples: Sequence[Term], labels: Sequence[bool], language: Language
+) -> list[Column]:
+    """Return the columns that examples and their labels suggest; no two always agree, or never."""
+    unique = dict(zip(examples, labels, strict=True))
+    start = answers.start(list(unique))
+    support = language.least(len(unique))
+    harvest = Harvest(np.array(list(unique.values()), dtype=bool), support)
+    head = answers.head(next(iter(unique)))
+    opened = [Open((), tuple(place.type for place in head.places), start)]
+    seen: set[str] = set()
+    for size in range(1, language.size + 1):
+        grown = []
+        for parent in opened:
+            for mode in usable_modes(problem):
+                for child in children(answers, parent, mode, len(head.places), support, language.cuts):
+                    name = _standard(child.steps, len(head.places))
+                    if name not in seen:
+                        seen.add(name)
+                        worth = _gather(answers, child, len(parent.types), language, harvest)
+                        grown.append(Open(child.steps, child.types, child.solutions, worth))
+        if size < language.size:
+            grown.sort(key=lambda child: -child.worth)
+            opened = grown[: language.width]
+    return list(harvest.columns.values())
+
+
+def usable_modes(problem: Problem) -> Iterator[Mode]:
+    """Yield the body modes that determinations allow and whose predicates have clauses, in order."""
+    for _, modes in problem.modes.for_target(problem.target):
+        for mode in modes:
+            if mode.predicate in problem.background.predicates or mode.predicate in BUILTINS:
+                yield mode
+
+
+# --- one literal more ----------------------------------------------------------------------------
+
+
+def children(
+    answers: Answers, parent: Open, mode: Mode, arity: int, support: int, cuts: int
+) -> Iterator[Open]:
+    """Yield the query with one more literal of a mode, for each choice of variables and constants."""
+    choices: list[list[int | None]] = []
+    for place in mode.places:
+        alike: list[int | None] = [k for k, kind in enumerate(parent.types) if kind == place.type]
+        choices.append(alike if place.sign == INPUT else [None, *alike] if place.sign == OUTPUT else [None])
+    for choice in product(*choices):
+        used = [k for k in choice if k is not None]
+        if parent.steps and not any(k >= arity for k in used):
+            continue  # it would be about the example alone: hidden units join such parts
+        if mode.negated:
+            if None not in choice:
+                goal = goal_of(mode, [Variable(variable(k)) for k in used])
+                yield from _opened(answers, parent, Absent((goal,)), (), support)
+            continue
+        names: list[Term] = []
+        types: list[Term] = []
+        for place, k in zip(mode.places, choice, strict=True):
+            names.append(Variable(variable(len(parent.types) + len(types) if k is None else k)))
+            if k is None:
+                types.append(place.type)
+        yield from _with_constants(answers, parent, mode, goal_of(mode, names), tuple(types), support, cuts)
+
+
+def _with_constants(
+    answers: Answers,
+    parent: Open,
+    mode: Mode,
+    goal: Goal,
+    types: tuple[Term, ...],
+    support: int,
+    cuts: int,
+) -> Iterator[Open]:
+    """Yield the query with a literal, for each choice of its constants that enough examples met."""
+    slots = [k for k, place in enumerate(mode.places) if place.sign == CONSTANT]
+    if not slots:
+        yield from _opened(answers, parent, goal, types, support)
+        return
+    whole = _extend(answers, parent.solutions, goal)
+    if whole is None or not len(whole.rows):
+        return
+    asked = [goal.arguments[k] for k in slots]
+    met = np.stack([whole.values(term.name) for term in asked if isinstance(term, Variable)], axis=1)
+    pairs = np.unique(np.concatenate([met, whole.rows[:, :1]], axis=1), axis=0)
+    distinct, examples = np.unique(pairs[:, :-1], axis=0, return_counts=True)
+    best = np.argsort(-examples, kind="stable")
+    if not answers.has_only_facts(goal.template):
+        best = best[:cuts]
+    for row in sorted(best[examples[best] >= support].tolist()):
+        terms = [answers.terms[number] for number in distinct[row].tolist()]
+        filled = list(goal.arguments)
+        names = len(parent.types)
+        kept: list[Term] = []
+        for k, (place, term) in enumerate(zip(mode.places, goal.arguments, strict=True)):
+            if place.sign == CONSTANT:
+                filled[k] = terms[slots.index(k)]
+            elif isinstance(term, Variable) and term.name not in parent.solutions.names:
+                filled[k] = Variable(variable(names + len(kept)))
+                kept.append(place.type)
+        # Asked anew with the constants in place: a rule may answer otherwise when it knows them.
+        yield from _opened(answers, parent, Goal(goal.template, tuple(filled)), tuple(kept), support)
+
+
+def _opened(
+    answers: Answers, parent: Open, step: Step, types: tuple[Term, ...], support: int
+) -> Iterator[Open]:
+    """Yield the query with one more step, if enough examples have an answer."""
+    if step in parent.steps:
+        return
+    solutions = _extend(answers, parent.solutions, step)
+    if solutions is not None and len(np.unique(solutions.rows[:, 0])) >= support:
+        yield Open((*parent.steps, step), (*parent.types, *types), solutions)
+
+
+def _extend(answers: Answers, solutions: Solutions, step: Step) -> Solutions | None:
+    try:
+        return answers.extend(solutions, step)
+    except LimitExceeded as error:
+        if error.limit != "rows":
+            raise
+        return None  # so many answers tell little, and would not fit
+
+
+def _standard(steps: tuple[Step, ...], arity: int) -> str:
+    """Return a text that is the same for all orders of a query's literals and all names of its variables."""
+    if len(steps) == 1:
+        return show(steps)
+    found = []
+    for order in permutations(steps):
+        names: dict[str, Term] = {}
+        for step in order:
+            for goal in step.goals if isinstance(step, Absent) else (step,):
+                for term in goal.arguments:
+                    if isinstance(term, Variable):
+                        names.setdefault(term.name, Variable(f"V{len(names)}"))
+        names |= {variable(k): Variable(variable(k)) for k in range(arity)}
+        found.append(show(rename(order, names)))
+    return min(found)
+
+
+# --- columns of one query ------------------------------------------------------------------------
+
+
+def _gather(answers: Answers, query: Open, old: int, language: Language, harvest: Harvest) -> float:
+    """Note the columns of a query, and return the most that one of them tells about the labels."""
+    examples = len(harvest.labels)
+    counts = query.solutions.counts(examples)
+    worth = [harvest.add(Column(query.steps), counts > 0)]
+    worth += [
+        harvest.add(Column(query.steps, least=int(np.ceil(least))), counts >= least)
+        for least in _few(counts[counts > 0].astype(float), language.cuts)
+    ]
+    for k in range(old, len(query.types)):
+        name = variable(k)
+        terms = query.solutions.values(name)
+        sizes = answers.magnitudes(terms)
+        if np.isfinite(sizes).all():
+            worth += _thresholds(query, name, sizes, language.cuts, harvest)
+        distinct = np.unique(terms)
+        if len(distinct) <= language.constants and not _is_measured(answers, distinct):
+            for number in distinct.tolist():
+                values = np.zeros(examples, dtype=bool)
+                values[query.solutions.rows[terms == number, 0]] = True
+                column = Column(_closed(query, name, answers.terms[number]))
+                worth.append(harvest.add(column, values))
+    return max(worth)
+
+
+def _closed(query: Open, name: str, term: Term) -> tuple[Step, ...]:
+    """Return a query with a constant for one of its variables."""
+    return rename(query.steps, {name: term})
+
+
+def _is_measured(answers: Answers, distinct: NDArray[np.int64]) -> bool:
+    """Say whether terms are numbers with a fraction, which are compared by size alone."""
+    return any(isinstance(answers.terms[number], float) for number in distinct.tolist())
+
+
+def _thresholds(
+    query: Open, name: str, sizes: NDArray[np.float64], cuts: int, harvest: Harvest
+) -> Iterator[float]:
+    """Note the columns that compare a number; what counts is the least, or the greatest, of an example's."""
+    examples = len(harvest.labels)
+    rows = query.solutions.rows[:, 0]
+    least, greatest = np.full(examples, np.inf), np.full(examples, -np.inf)
+    np.minimum.at(least, rows, sizes)
+    np.maximum.at(greatest, rows, sizes)
+    for edge, sign in ((least, "=<"), (greatest, ">=")):
+        for cut in _few(edge[np.isfinite(edge)], cuts):
+            steps = (*query.steps, comparison(Variable(name), sign, cut))
+            yield harvest.add(Column(steps), edge <= cut if sign == "=<" else edge >= cut)
+
+
+def _few(values: NDArray[np.float64], cuts: int) -> Iterable[float]:
+    """Return thresholds between different values, at most ``cuts`` of them, evenly over the examples.
+
+    >>> list(_few(np.array([1.0, 2.0, 2.0, 3.0]), 8)), list(_few(np.arange(100.0), 3))
+    ([1.5, 2.5], [24.5, 49.5, 74.5])
+    """
+    distinct = np.unique(values)
+    gaps = np.arange(len(distinct) - 1)
+    if len(gaps) > cuts:
+        wanted = np.quantile(values, np.linspace(0, 1, cuts + 2)[1:-1])
+        gaps = np.unique(np.clip(np.searchsorted(distinct, wanted, side="right") - 1, 0, len(distinct) - 2))
+    return [between(float(distinct[k]), float(distinct[k + 1])) for k in gaps.tolist()]
+
+
+def between(low: float, high: float) -> float:
+    """Return a number strictly between two, with as few digits as will do.
+
+    >>> between(-1.2371, -1.1904), between(1.0, 2.0)
+    (-1.2, 1.5)
+    """
+    middle = low + (high - low) / 2
+    for digits in range(1, 17):
+        short = float(f"{middle:.{digits}g}")
+        if low < short < high:
+            return short
+    return middle

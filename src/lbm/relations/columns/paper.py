@@ -1,0 +1,40 @@
+"""The paper's columns: one for each literal of the bottom clauses, true where the text occurs.
+
+Bottom clause propositionalisation [França, Zaverucha & d'Avila Garcez 2014]. A column does not ask whether
+its literal can be proved: B in one clause and B in another are different terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.relations.prolog.terms import Term
+from lbm.relations.saturate import Saturation
+
+
+def bodies(saturation: Saturation, examples: Iterable[Term]) -> list[tuple[str, ...]]:
+    """Return the body literals of each example's bottom clause."""
+    known: dict[Term, tuple[str, ...]] = {}
+    found = []
+    for example in examples:
+        if example not in known:
+            known[example] = tuple(saturation.clause(example, True).body)  # the label is only carried along
+        found.append(known[example])
+    return found
+
+
+def literals(found: Iterable[Sequence[str]]) -> list[str]:
+    """Return every literal of some bodies, once, in order of first appearance."""
+    return list(dict.fromkeys(literal for body in found for literal in body))
+
+
+def occurrences(found: Sequence[Sequence[str]], names: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which literals occur in which bodies, shape (bodies, names)."""
+    place = {name: k for k, name in enumerate(names)}
+    table = np.zeros((len(found), len(names)), dtype=bool)
+    for row, body in enumerate(found):
+        table[row, [place[literal] for literal in body if literal in place]] = True
+    return table

@@ -1,0 +1,332 @@
+"""Induction: a relational problem -> columns, a machine, and its scores on folds that it never saw.
+
+For each fold, columns are found and the machine is trained on the other folds alone. The size of chains, the
+learning rate and the penalty are chosen there too: the training folds are dealt into a few parts, each part
+is predicted by machines trained on the other parts, and the setting that is least surprised wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.knowledge.theory import Theory
+from lbm.relations.columns.relevance import select as select_columns
+from lbm.relations.columns.transformer import RelationalColumns
+from lbm.relations.problem import Problem
+from lbm.relations.prolog.terms import Term
+from lbm.training.learners.classifier import LBMClassifier
+from lbm.training.relational.folds import Names, make_folds
+from lbm.training.relational.rules import Rules, read_rules
+from lbm.training.relational.scores import Scores, mean_and_deviation, score, surprise
+
+PARTS: Final = 3
+"""Parts that training folds are dealt into to choose a setting."""
+
+MANY: Final = 500
+"""Training examples from which one of the parts is enough to judge by."""
+
+RULES: Final = 10
+"""Rules that are shown."""
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is chosen on training examples.
+
+    Attributes
+    ----------
+    size
+        Literals in a chain, for ``features="constants"``.
+    learning_rate, l2
+        Adam's rate, and the penalty on weights.
+    columns
+        How many columns the machine sees, by mRMR; None: all.
+    """
+
+    size: int
+    learning_rate: float
+    l2: float
+    columns: int | None = None
+
+
+GRID: Final = tuple(
+    Setting(size, rate, l2, columns)
+    for (size, columns), rate, l2 in product(((1, None), (2, None), (2, 20)), (0.001, 0.01), (0.05, 0.5))
+)
+"""Settings that are tried unless others are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """One fold: its name, its scores, and what they were reached with.
+
+    ``share`` is that of rules over relations in the mixture, 0 where there are none.
+    """
+
+    name: str
+    examples: int
+    scores: Scores
+    setting: Setting
+    columns: int
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Induction:
+    """What came out.
+
+    Attributes
+    ----------
+    folds
+        One for each fold, in order of names.
+    log_odds
+        Of every example being positive, as the machine of its fold has it, shape (examples,).
+    classifier, columns
+        A machine trained on all examples, and the columns it sees.
+    rules
+        The strongest rules of that machine, with their weights, the strongest first.
+    """
+
+    name: str
+    features: str
+    folds: tuple[Tested, ...]
+    log_odds: Floats
+    classifier: LBMClassifier
+    columns: RelationalColumns
+    rules: tuple[str, ...]
+
+    def mean(self, what: str = "accuracy") -> tuple[float, float]:
+        """Return mean and standard deviation over folds of a score: a field of :class:`Scores`."""
+        return mean_and_deviation([getattr(fold.scores, what) for fold in self.folds])
+
+    def lines(self) -> list[str]:
+        """Return a line for each fold, then mean and standard deviation of every score, then rules."""
+        said = [
+            f"fold {fold.name}: accuracy {fold.scores.accuracy:.2%} of {fold.examples} examples, "
+            f"{fold.columns} columns"
+            for fold in self.folds
+        ]
+        for what, shown in (
+            ("accuracy", "accuracy"),
+            ("balanced_accuracy", "balanced accuracy"),
+            ("f1", "F1"),
+            ("precision_area", "AUC-PR"),
+        ):
+            mean, deviation = self.mean(what)
+            said.append(f"{shown}: {mean:.2%} ± {deviation:.2%}")
+        return said + [f"rule: {rule}" for rule in self.rules]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def induce(
+    problem: Problem,
+    *,
+    features: str = "constants",
+    knowledge: Theory | str | Path | None = None,
+    folds: int = 10,
+    groups: Mapping[Term, str] | str | Path | None = None,
+    hidden: int = 50,
+    settings: Sequence[Setting] = GRID,
+    max_epochs: int = 100,
+    select: int | None = None,
+    depth: int | None = None,
+    random_state: int = 0,
+    n_jobs: int = 1,
+    progress: Callable[[int], object] | None = None,
+) -> Induction:
+    """Return scores of a machine on each fold, and a machine of all examples with its rules.
+
+    Parameters
+    ----------
+    features, select, depth
+        Of :class:`lbm.relations.columns.transformer.RelationalColumns`.
+    knowledge
+        Formulae over columns and the target's name, such as ``'adj(A,E)' & 'adj(B,F)' -> illegal``, which the
+        machine begins with; or rules over relations, such as ``forall X, Y in d: ~(ex(X, Y) & ex(Y, X))``,
+        which score examples beside it: see :mod:`lbm.training.relational.rules`.
+    folds, groups
+        See :func:`lbm.training.relational.folds.make_folds`.
+    hidden, max_epochs
+        Of :class:`lbm.LBMClassifier`.
+    settings
+        What is tried on training examples; with one, nothing is chosen.
+    random_state
+        Of folds that are drawn, and of every machine.
+    n_jobs
+        Folds at a time, in processes of their own; scores do not depend on it.
+    progress
+        Called with the number of folds done, after each of them.
+    """
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]
+
+    if not settings:
+        raise ValueError("expected one setting at least, got none")
+    names = make_folds(problem, folds=folds, groups=groups, seed=random_state)
+    rules, theory = read_rules(knowledge, problem)
+    largest = max(setting.size for setting in settings)
+    also = () if theory is None else tuple(name for name in theory.atoms if name != problem.target[0])
+    columns = RelationalColumns(
+        problem, features=features, depth=depth, size=largest, select=select, also=also
+    )
+    task = Task(problem, columns, theory, rules, names, hidden, tuple(settings), max_epochs, random_state)
+    every = sorted(set(names.tolist()), key=lambda name: (len(name), name) if name.isdigit() else (0, name))
+    log_odds = np.zeros(len(names))
+    tested = []
+    work = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(run_fold)(task, name) for name in every)
+    for found, odds in work:
+        tested.append(found)
+        log_odds[names == found.name] = odds
+        if progress is not None:
+            progress(len(tested))
+    classifier, fitted, strongest = _final(task)
+    return Induction(problem.name, features, tuple(tested), log_odds, classifier, fitted, strongest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """All that the work on one fold depends on, beside the fold's name."""
+
+    problem: Problem
+    columns: RelationalColumns
+    theory: Theory | None
+    rules: Rules | None
+    names: Names
+    hidden: int
+    settings: tuple[Setting, ...]
+    max_epochs: int
+    seed: int
+
+
+def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
+    """Return the scores of one fold, and the log-odds of its examples in their order."""
+    examples, labels = task.problem.examples, np.array(task.problem.labels)
+    test = task.names == name
+    train = np.flatnonzero(~test)
+    fitted = _fit_columns(task, train)
+    seen = fitted.transform([examples[k] for k in train])
+    setting, held = choose_setting(task, fitted, seen, train)
+    kept = _kept(fitted, setting, seen, labels[train])
+    machine = _machine(task, setting).fit(seen.iloc[:, kept], labels[train])
+    asked = [k for k in range(len(examples)) if test[k]]
+    odds = machine.decision_function(fitted.transform([examples[k] for k in asked]).iloc[:, kept])
+    share = 0.0
+    if task.rules is not None:
+        share = task.rules.share(train, held, task.names)
+        odds = task.rules.mixed(odds, train, np.array(asked), share)
+    return Tested(name, len(asked), score(odds, labels[test]), setting, len(kept), share), odds
+
+
+def choose_setting(
+    task: Task, fitted: RelationalColumns, seen: Any, train: NDArray[np.int64]
+) -> tuple[Setting, Floats]:
+    """Return the setting that is least surprised by parts of the training examples it was not trained on.
+
+    Also returned are its log-odds of them, shape (training examples,); NaN where no part was judged.
+    Columns are those of all training examples: of the test fold nothing is known to either.
+    """
+    labels = np.array(task.problem.labels)[train]
+    nothing = np.full(len(train), np.nan)
+    if len(task.settings) == 1 and task.rules is None:
+        return task.settings[0], nothing
+    best: tuple[float, Setting, Floats] | None = None
+    judges = list(parts(task.names[train], labels))
+    tried = set()
+    for setting in task.settings:
+        odds = nothing.copy()
+        kept = [_kept(fitted, setting, seen[~part], labels[~part]) for part in judges]
+        same = (setting.learning_rate, setting.l2, tuple(map(tuple, kept)))
+        if same in tried:
+            continue  # it differs in columns that there are not
+        tried.add(same)
+        for part, mine in zip(judges, kept, strict=True):
+            machine = _machine(task, setting).fit(seen.iloc[~part, mine], labels[~part])
+            odds[part] = machine.decision_function(seen.iloc[part, mine])
+        judged = ~np.isnan(odds)
+        cost = surprise(odds[judged], labels[judged]) if judged.any() else 0.0
+        if best is None or cost < best[0]:
+            best = cost, setting, odds
+    assert best is not None
+    return best[1], best[2]
+
+
+def parts(names: Names, labels: Bools) -> Iterator[Bools]:
+    """Yield parts of training examples to judge by, whole folds each, shape (training examples,).
+
+    Of many examples one part is enough; a part is left out if the rest would be of one class.
+    """
+    every = sorted(set(names.tolist()))
+    number = {name: k % PARTS for k, name in enumerate(every)}
+    dealt = np.array([number[name] for name in names.tolist()])
+    for k in range(min(PARTS, len(every))):
+        part = dealt == k
+        if len(every) > 1 and len(set(labels[~part].tolist())) == 2:
+            yield part
+            if len(names) >= MANY:
+                return
+
+
+def _fit_columns(task: Task, train: NDArray[np.int64]) -> RelationalColumns:
+    examples, labels = task.problem.examples, task.problem.labels
+    fitted = RelationalColumns(**task.columns.get_params(deep=False))
+    return fitted.fit([examples[k] for k in train], [labels[k] for k in train])
+
+
+def _kept(fitted: RelationalColumns, setting: Setting, seen: Any, labels: Bools) -> list[int]:
+    """Return the numbers of the columns that a setting leaves, chosen on these rows if there is a choice."""
+    always = set(fitted.mentioned_)
+    kept: Sequence[int] = range(len(fitted.columns_))
+    if fitted.features == "constants":
+        kept = [k for k in kept if k in always or fitted.columns_[k].size <= setting.size]
+    if setting.columns is None or len(kept) <= setting.columns:
+        return list(kept)
+    others = [k for k in kept if k not in always]
+    chosen = select_columns(seen.to_numpy(dtype=bool)[:, others], labels, setting.columns)
+    return sorted([*always, *(others[k] for k in chosen.tolist())])
+
+
+def _machine(task: Task, setting: Setting) -> LBMClassifier:
+    import torch
+
+    if torch.get_num_threads() > 1:
+        torch.set_num_threads(
+            1
+        )  # folds are what runs side by side; threads of one machine only get in the way
+    return LBMClassifier(
+        knowledge=task.theory,
+        target=task.problem.target[0],
+        hidden=task.hidden,
+        learning_rate=setting.learning_rate,
+        l2=setting.l2,
+        max_epochs=task.max_epochs,
+        validation_fraction=0.0,  # settings are judged on whole folds; a random tenth would part groups
+        encode="never",
+        random_state=task.seed,
+    )
+
+
+def _final(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...]]:
+    """Return a machine of all examples, its columns, and its strongest rules."""
+    labels = np.array(task.problem.labels)
+    every = np.arange(len(labels))
+    fitted = _fit_columns(task, every)
+    table = fitted.transform(task.problem.examples)
+    setting, _ = choose_setting(replace(task, rules=None), fitted, table, every)
+    kept = _kept(fitted, setting, table, labels)
+    fitted.keep(kept)
+    table = table.iloc[:, kept]
+    machine = _machine(task, setting).fit(table, labels)
+    found = machine.rules(table, labels, max_rules=RULES)
+    strongest = sorted(found.rules, key=lambda rule: -abs(rule.weight))
+    return machine, fitted, tuple(rule.text for rule in strongest)

@@ -1,0 +1,95 @@
+"""Rules over relations beside a table: both score examples, and training examples say how they are mixed.
+
+    log-odds = (1 - w)·table + w·rules
+
+The labels of training examples are the evidence of the rules, the examples of the fold their queries; w is
+chosen on training examples that the table and the rules had to do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import NoWorlds
+from lbm.knowledge.formula import atom_name
+from lbm.knowledge.theory import Theory
+from lbm.relations.evidence import choose_weight, ground, log_odds, marginals, mix, prepare
+from lbm.relations.evidence.residual import Prepared
+from lbm.relations.problem import Problem
+from lbm.relations.prolog.terms import write
+from lbm.training.learners.fitting import read_knowledge
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """Rules that are grounded over a problem's constants, and the names of its examples as they have them."""
+
+    theory: Theory
+    names: tuple[str, ...]
+    labels: tuple[bool, ...]
+
+    def log_odds(self, known: Ints, asked: Ints, ready: Prepared | None = None) -> Floats:
+        """Return the log-odds of examples given the labels of others; both are numbers of examples.
+
+        Labels that no world keeps are given a weight, chosen among themselves.
+        """
+        ready = prepare(self.theory) if ready is None else ready
+        evidence = {self.names[k]: self.labels[k] for k in known.tolist()}
+        queries = [self.names[k] for k in asked.tolist()]
+        try:
+            found = marginals(ready, evidence, list(dict.fromkeys(queries)), seed=0)
+        except NoWorlds:
+            weight = choose_weight(ready, evidence, seed=0).weight
+            found = marginals(ready, evidence, list(dict.fromkeys(queries)), weight=weight, seed=0)
+        return log_odds([found[name] for name in queries])
+
+    def share(self, train: Ints, held: Floats, folds: NDArray[np.str_]) -> float:
+        """Return w, from the table's log-odds of training examples held out; NaN where there are none."""
+        judged = ~np.isnan(held)
+        if not judged.any():
+            return 0.5
+        ready = prepare(self.theory)
+        rules = np.zeros(len(train))
+        for name in sorted(set(folds[train[judged]].tolist())):
+            part = judged & (folds[train] == name)
+            rules[part] = self.log_odds(train[folds[train] != name], train[part], ready)
+        labels = np.array(self.labels)[train]
+        return mix(held[judged], rules[judged], labels[judged])
+
+    def mixed(self, table: Floats, train: Ints, asked: Ints, share: float) -> Floats:
+        """Return the mixture for examples that were not trained on."""
+        if not share:
+            return table
+        # A table may be surer than rules ever are: both keep to what evidence calls certain.
+        bounded = log_odds(1 / (1 + np.exp(-np.clip(table, -500, 500))))
+        return np.asarray((1 - share) * bounded + share * self.log_odds(train, asked))
+
+
+def read_rules(knowledge: Theory | str | Path | None, problem: Problem) -> tuple[Rules | None, Theory | None]:
+    """Return knowledge as rules over relations or as a theory over columns, whichever it is.
+
+    It is about relations if, grounded over the constants of the examples, it names the target with its
+    arguments; a theory over columns calls it by its bare name.
+    """
+    if knowledge is None:
+        return None, None
+    names = tuple(atom_name(write(example)) for example in problem.examples)
+    target, arity = problem.target
+    if isinstance(knowledge, Theory) and not _names_target(knowledge.atoms, target):
+        return None, knowledge
+    theory = ground(knowledge, list(dict.fromkeys(names)))
+    if arity and _names_target(theory.atoms, target):
+        return Rules(theory, names, problem.labels), None
+    return None, read_knowledge(knowledge)
+
+
+def _names_target(atoms: Sequence[str], target: str) -> bool:
+    return any(name.startswith(f"{target}(") for name in atoms)

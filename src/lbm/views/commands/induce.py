@@ -1,0 +1,193 @@
+"""``lbm induce``: what does a relational problem teach, and how well does that do on examples not seen?"""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lbm.views.commands import options, problems, streams, tables
+
+if TYPE_CHECKING:
+    from lbm.training.relational.induce import Induction
+
+
+class Features(StrEnum):
+    """What columns ask of an example."""
+
+    paper = "paper"
+    constants = "constants"
+    comparison = "comparison"
+
+
+Kind = Annotated[
+    Features,
+    typer.Option(
+        "--features",
+        help="constants: queries with constants and counts. comparison: of two objects. paper: literals.",
+    ),
+]
+Rules = Annotated[
+    str | None,
+    typer.Option(
+        "--knowledge", metavar="FILE", help="Rules over columns, or with forall over relations: .lbm."
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--group-by",
+        metavar="FILE",
+        help="Examples that stay in one fold: tab-separated, example and group; or the word arguments.",
+    ),
+]
+Split = Annotated[int, typer.Option("--split", min=2, help="Folds to draw where no file says them.")]
+Hidden = Annotated[int, typer.Option("--hidden", min=0, help="Hidden units beside those of the rules.")]
+Depth = Annotated[
+    int | None, typer.Option("--depth", min=1, help="Of --features paper: layers of new variables.")
+]
+Keep = Annotated[
+    int | None,
+    typer.Option("--select", min=1, help="Columns to keep, those that mRMR prefers; by default all."),
+]
+Save = Annotated[
+    str | None, typer.Option("--save", metavar="MODEL", help="Where the machine of all examples goes.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Of folds that are drawn, and of training.")]
+
+
+def induce_rules(
+    directory: problems.Directory,
+    features: Kind = Features.constants,
+    knowledge: Rules = None,
+    modes: problems.Modes = None,
+    neg: problems.Negative = None,
+    folds: problems.Folds = None,
+    group_by: Groups = None,
+    split: Split = 10,
+    hidden: Hidden = 50,
+    depth: Depth = None,
+    select: Keep = None,
+    save: Save = None,
+    jobs: problems.Jobs = 1,
+    as_json: options.Json = False,
+    seed: Seed = 0,
+) -> None:
+    """Learn a relational problem, and print accuracy per fold, mean and s.d., and the strongest rules.
+
+    For each fold, columns are found and a machine is trained on the other folds alone; settings are chosen
+    there too. Rules are those of a machine of all examples. Folds are those of folds.tsv or --folds, unless
+    --group-by says what may not be parted; otherwise they are drawn, classes spread evenly, and equal
+    examples stay together. --group-by arguments keeps ex(a,b) and ex(b,a) together.
+
+    With --json: problem, features, positive, negative, folds (list of name, examples, accuracy,
+    balanced_accuracy, f1, auc_pr, columns, size, learning_rate, l2, share of the rules), and of each of
+    the scores mean and deviation; rules, saved, seconds, warnings.
+    """
+    tables.require("lbm induce")
+    if save is not None:
+        tables.check_place(save)
+    problem = problems.load(directory, modes=modes, negative=neg, folds=folds)
+    from lbm.training.relational.induce import induce
+
+    begun = time.monotonic()
+    with tables.plainly(), problems.bar("folds", _count(problem.folds, split)) as show:
+        found = induce(
+            problem,
+            features=features.value,
+            knowledge=None if knowledge is None else Path(knowledge),
+            folds=split,
+            groups=group_by,
+            hidden=hidden,
+            depth=depth,
+            select=select,
+            random_state=seed,
+            n_jobs=jobs,
+            progress=show,
+        )
+    if save is not None:
+        from lbm.training.storage.store import save_model
+
+        save_model(found.classifier, save)
+    if as_json:
+        facts = facts_of(found)
+        counts = {"positive": len(problem.positive), "negative": len(problem.negative)}
+        rest = {
+            "saved": save,
+            "seconds": round(time.monotonic() - begun, 3),
+            "warnings": list(problem.warnings),
+        }
+        streams.say_json({"problem": problem.name, "features": features.value, **counts, **facts, **rest})
+    else:
+        streams.say(*lines(found))
+        if save is not None:
+            streams.remark(f"{save}: the machine of all examples")
+
+
+SCORES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "f1": "F1",
+    "precision_area": "AUC-PR",
+}
+
+
+def lines(found: Induction) -> list[str]:
+    """Return a table of the folds, what they come to, and rules."""
+    rows = [["fold", "examples", "columns", *SCORES.values()]]
+    for fold in found.folds:
+        scores = [_percent(getattr(fold.scores, name)) for name in SCORES]
+        rows.append([fold.name, f"{fold.examples}", f"{fold.columns}", *scores])
+    means = [found.mean(name) for name in SCORES]
+    rows.append(["mean", "", "", *(_percent(mean) for mean, _ in means)])
+    rows.append(["s.d.", "", "", *(_percent(deviation) for _, deviation in means)])
+    said = list(streams.table(rows, right=range(1, len(rows[0]))))
+    if any(fold.share for fold in found.folds):
+        share = sum(fold.share for fold in found.folds) / len(found.folds)
+        said.append(
+            f"rules over relations weigh {share:.0%} of the score, the table the rest (mean of the folds)"
+        )
+    heading = f"strongest rules of a machine of all examples, {found.features} columns:"
+    return [*said, heading, *(f"  {rule}" for rule in found.rules)]
+
+
+def facts_of(found: Induction) -> dict[str, Any]:
+    """Return what came out as plain data; a score that is not defined is null."""
+    folds = [
+        {
+            "name": fold.name,
+            "examples": fold.examples,
+            **{_key(name): _number(getattr(fold.scores, name)) for name in SCORES},
+            "columns": fold.columns,
+            "size": fold.setting.size,
+            "learning_rate": fold.setting.learning_rate,
+            "l2": fold.setting.l2,
+            "share": fold.share,
+        }
+        for fold in found.folds
+    ]
+    means = {
+        _key(name): dict(zip(("mean", "deviation"), map(_number, found.mean(name)), strict=True))
+        for name in SCORES
+    }
+    return {"folds": folds, **means, "rules": list(found.rules)}
+
+
+def _key(name: str) -> str:
+    return "auc_pr" if name == "precision_area" else name
+
+
+def _number(value: float) -> float | None:
+    return None if isnan(value) else round(value, 6)
+
+
+def _percent(value: float) -> str:
+    return "none" if isnan(value) else f"{100 * value:.2f}"
+
+
+def _count(folds: Any, split: int) -> int:
+    return split if folds is None else len(set(folds.values()))
