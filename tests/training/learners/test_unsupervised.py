@@ -46,9 +46,11 @@ def probabilities(rbm):
     ids=str,
 )
 def test_learning_raises_the_exact_likelihood(options):
-    options = {"hidden": 8, "batch_size": 10, "random_state": 0, **options}
-    begun = LogicalRBM(max_epochs=0, **options).fit(TABLE)
-    ended = clone(begun).set_params(max_epochs=100).fit(TABLE)
+    options = {"hidden": 8, "batch_size": 10, **options}
+    begun = LogicalRBM(max_epochs=0, random_state=0, **options).fit(TABLE)
+    # At a constant rate the last step of a run may be a bad one: the middle of three runs counts.
+    runs = [clone(begun).set_params(max_epochs=100, random_state=seed).fit(TABLE) for seed in range(3)]
+    ended = sorted(runs, key=log_likelihood)[1]
     best = -np.log(6)  # six kinds of rows, equally often
     assert log_likelihood(begun) < best - 1.2
     assert log_likelihood(ended) > best - 0.6

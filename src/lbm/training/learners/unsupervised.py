@@ -23,6 +23,7 @@ from lbm.training.boltzmann.network import Network, to_machine
 from lbm.training.data.table import column_names, fit_layout, read_atoms, read_table
 from lbm.training.gradients.contrast import (
     Part,
+    Random,
     ascend,
     compare,
     flatten,
@@ -239,6 +240,9 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         network, blocks = self.network_, self._blocks(self.dtype, self.device)
         generator = torch.Generator(device=self.device)
         generator.manual_seed(stream_key(self.seed_, SAMPLE, self.epochs_))
+        random: Random = generator
+        if network.weights.device.type == "cpu":
+            random = np.random.Generator(np.random.SFC64(stream_key(self.seed_, SAMPLE, self.epochs_)))
         order = stream(self.seed_, SHUFFLE, self.epochs_).permutation(len(rows))
         chains = self._chains if self.persistent else None
         if self.persistent and chains is None:
@@ -248,7 +252,7 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
             if bool(x.sum().isnan()):  # a sum is NaN where one of its terms is
                 kinds = torch.zeros(len(x), dtype=torch.int64, device=x.device)
                 x = complete(network, x, generator, blocks=blocks, kinds=kinds)
-            found, chains = compare(flatten(network), x, chains, steps=self.steps, generator=generator)
+            found, chains = compare(flatten(network), x, chains, steps=self.steps, generator=random)
             ascend(
                 self._progress,
                 found,

@@ -17,6 +17,9 @@ PARTS: Final = {
     "coverage": "lbm.trials.parts.coverage",
     "time": "lbm.trials.parts.timing",
     "sat": "lbm.trials.parts.sat",
+    "table": "lbm.trials.parts.table",
+    "noise": "lbm.trials.parts.noise",
+    "permuted": "lbm.trials.parts.permuted",
 }
 
 
@@ -28,6 +31,7 @@ def part_named(name: str) -> Part:
 
 
 if TYPE_CHECKING:
-    from lbm.trials.parts import coverage, sat, softplus, timing, xor
+    from lbm.trials.parts import coverage, noise, permuted, sat, softplus, table, timing, xor
 
-    _all: tuple[Part, ...] = (xor, softplus, coverage, timing, sat)  # each has all the names, say the types
+    # Each has all the names, say the types.
+    _all: tuple[Part, ...] = (xor, softplus, coverage, timing, sat, table, noise, permuted)

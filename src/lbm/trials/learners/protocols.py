@@ -1,0 +1,123 @@
+"""Two protocols for one curve: what is chosen on the test fold, as the paper did, and what is not.
+
+*Paper*: after whichever epoch is best on the test fold; the mean over folds and seeds of one setting.
+*Honest*: setting and epoch are those that are best on rows put aside from the training folds; then the
+learner is trained anew on all rows of these, and its test rows are scored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.trials.learners.curves import SETTINGS, Setting, curve, share_of_clauses
+from lbm.trials.learners.tables import Bools, LabelledTable
+
+Floats = NDArray[np.float64]
+
+ASIDE: Final = 0.2
+"""The share of training rows on which settings and epochs are chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One setting on one fold.
+
+    Attributes
+    ----------
+    best
+        Accuracy on the test fold after the epoch that is best there.
+    log_odds
+        Of the test rows after the epoch that is most often right on rows put aside, of several the one that
+        is least surprised.
+    epoch
+        That epoch, from 1.
+    aside
+        Accuracy there on the rows put aside, and ``surprise``, the mean of -log p of their labels.
+    """
+
+    setting: Setting
+    best: float
+    log_odds: Floats
+    epoch: int
+    aside: float
+    surprise: float
+
+
+def judge_fold(
+    table: LabelledTable,
+    fold: str,
+    learner: str,
+    *,
+    seed: int,
+    settings: Sequence[Setting] | None = None,
+    epochs: int,
+) -> list[Judged]:
+    """Return every setting of a learner on one fold: two fits each."""
+    test = table.folds == fold
+    train = np.flatnonzero(~test)
+    kept, aside = put_aside(table.labels[train], seed=seed)
+    inner, outer = train[kept], train[aside]
+    share = share_of_clauses(table.name)
+    found = []
+    for setting in SETTINGS[learner] if settings is None else settings:
+        tried = curve(
+            learner,
+            setting,
+            table.cells[inner],
+            table.labels[inner],
+            table.cells[outer],
+            share=share,
+            seed=seed,
+            epochs=epochs,
+        )
+        right = accuracies(tried, table.labels[outer])
+        costs = surprises(tried, table.labels[outer])
+        epoch = int(np.lexsort((costs, -right))[0])
+        final = curve(
+            learner,
+            setting,
+            table.cells[train],
+            table.labels[train],
+            table.cells[test],
+            share=share,
+            seed=seed,
+            epochs=epochs,
+        )
+        best = float(accuracies(final, table.labels[test]).max())
+        found.append(Judged(setting, best, final[epoch], epoch + 1, float(right[epoch]), float(costs[epoch])))
+    return found
+
+
+def chosen(judged: Sequence[Judged]) -> Judged:
+    """Return the setting that is most often right on rows put aside; of several, the least surprised."""
+    return min(judged, key=lambda one: (-one.aside, one.surprise))
+
+
+def put_aside(labels: Bools, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return numbers of rows to train on and of rows put aside, classes in proportion.
+
+    Rows are drawn one by one, as the paper's folds are: what is chosen is for test folds like these.
+    """
+    rng = np.random.default_rng([seed, 3])
+    aside = []
+    for kind in (True, False):
+        rows = np.flatnonzero(labels == kind)
+        number = min(len(rows) - 1, max(1, round(ASIDE * len(rows))))
+        aside += rng.choice(rows, size=number, replace=False).tolist()
+    held = np.array(sorted(aside), dtype=np.int64)
+    return np.setdiff1d(np.arange(len(labels)), held), held
+
+
+def accuracies(log_odds: Floats, labels: Bools) -> Floats:
+    """Return the share of rows that are right at each point of a curve, shape (epochs,)."""
+    return np.asarray(((log_odds > 0) == labels).mean(axis=-1))
+
+
+def surprises(log_odds: Floats, labels: Bools) -> Floats:
+    """Return the mean of -log p(label) at each point of a curve, shape (epochs,)."""
+    return np.asarray(np.logaddexp(0.0, np.where(labels, -log_odds, log_odds)).mean(axis=-1))

@@ -1,0 +1,265 @@
+"""What rows of the learning table say: accuracies, paired tests, ranks, and what knowledge adds.
+
+A row is one fold, seed and setting of a learner; see :mod:`lbm.trials.parts.table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread, ranks
+from lbm.trials.learners.curves import CLASSICAL, LEARNERS
+from lbm.trials.learners.tables import MADE, SETS, UNEVEN
+from lbm.trials.part import Row, Table
+
+BEST: Final = "best LBM"
+BEST_GROUPED: Final = "best LBM, pairs kept together"
+OURS: Final = (BEST, BEST_GROUPED)
+
+PUBLISHED: Final = {
+    "Aleph": (80.85, 99.60, 84.91, 78.71, 69.46, 68.57, 80.50),
+    "CILP++": (91.70, 98.42, 70.01, 78.99, 65.47, 60.44, 81.73),
+    "RBM": (95.55, 99.70, 89.14, 79.13, 62.93, 68.54, 82.71),
+    "LBM": (96.28, 99.80, 89.43, 78.25, 66.82, 71.84, 84.95),
+}
+"""Accuracies that the paper states, in %, in the order of SETS."""
+
+
+def accuracy_table(rows: Sequence[Row]) -> Table:
+    """Return accuracies of all learners on all sets under both protocols, beside published ones."""
+    lines = []
+    for name in sets_of(rows):
+        for learner in (*LEARNERS, *OURS):
+            honest = seed_means(rows, name, learner, "honest")
+            if not honest:
+                continue
+            paper = _paper(rows, name, learner)
+            column = PUBLISHED.get(learner)
+            printed = f"{column[SETS.index(name)]:.2f}" if column and name in SETS else "-"
+            fits = sum(int(row["fits"] or 0) for row in _of(rows, name, learner))
+            lines.append(
+                (
+                    name,
+                    learner,
+                    printed,
+                    percent_spread(paper) if paper else "-",
+                    percent_spread(honest),
+                    f"{fits:,}",
+                )
+            )
+        if name in SETS and any(line[0] == name for line in lines):
+            lines.append((name, "Aleph", f"{PUBLISHED['Aleph'][SETS.index(name)]:.2f}", "-", "-", "-"))
+    return Table(
+        "Accuracy in %: mean ± standard deviation over seeds",
+        ("set", "learner", "published", "paper protocol", "honest protocol", "fits"),
+        tuple(lines),
+        left=(0, 1),
+        note="Published figures are the paper's; those of Aleph and CILP++ are from França et al. (2014).",
+    )
+
+
+def verdict_table(rows: Sequence[Row]) -> Table:
+    """Return LBM against every other learner on the same columns, honest."""
+    chances: dict[str, float] = {}
+    means: dict[str, tuple[str, str, float]] = {}
+    for name in sets_of(rows):
+        mine = _by_fold(rows, name, "LBM")
+        for rival in LEARNERS:
+            other = _by_fold(rows, name, rival)
+            shared = sorted(mine.keys() & other.keys())
+            if rival == "LBM" or not shared:
+                continue
+            differences = [mine[place] - other[place] for place in shared]
+            folds = len({fold for fold, _ in shared})
+            key = f"{name}/{rival}"
+            chances[key] = paired_chance(differences, test_share=1 / max(folds, 2))
+            means[key] = name, rival, sum(differences) / len(differences)
+    corrected = holm(chances)
+    lines = []
+    for key, (name, rival, mean) in means.items():
+        verdict = "tied" if corrected[key] >= 0.05 else "better" if mean > 0 else "worse"
+        kind = "classical" if rival in CLASSICAL else "network"
+        lines.append(
+            (name, rival, kind, f"{100 * mean:+.2f}", f"{chances[key]:.3f}", f"{corrected[key]:.3f}", verdict)
+        )
+    return Table(
+        "LBM against each learner on the same columns, honest protocol",
+        ("set", "against", "kind", "points more", "p", "p, Holm", "LBM is"),
+        tuple(lines),
+        left=(0, 1, 2, 6),
+    )
+
+
+def rank_table(rows: Sequence[Row]) -> Table:
+    """Return mean ranks over sets."""
+    names = [name for name in sets_of(rows) if name != UNEVEN]
+    total: dict[str, list[float]] = {}
+    for name in names:
+        scores = {learner: sum(means) / len(means) for learner in LEARNERS
+                  if (means := seed_means(rows, name, learner, "honest"))}  # fmt: skip
+        for learner, rank in ranks(scores).items():
+            total.setdefault(learner, []).append(rank)
+    order = sorted(total, key=lambda learner: sum(total[learner]) / len(total[learner]))
+    return Table(
+        "Ranks on the paper's columns, honest protocol: 1 is best",
+        ("learner", "sets", "mean rank"),
+        tuple((one, f"{len(total[one])}", f"{sum(total[one]) / len(total[one]):.2f}") for one in order),
+    )
+
+
+def knowledge_table(rows: Sequence[Row]) -> Table:
+    """Return LBM with and without its clauses."""
+    lines = []
+    for name in sets_of(rows):
+        for column, shown_as in (("paper", "paper"), ("honest", "honest")):
+            get = _paper if column == "paper" else _honest
+            with_it, without = get(rows, name, "LBM"), get(rows, name, "LBM without knowledge")
+            if with_it and without:
+                gain = sum(with_it) / len(with_it) - sum(without) / len(without)
+                lines.append(
+                    (name, shown_as, percent_spread(with_it), percent_spread(without), f"{100 * gain:+.2f}")
+                )
+    return Table(
+        "What the clauses add: LBM with and without its knowledge, 50 more units in both",
+        ("set", "protocol", "with", "without", "points more"),
+        tuple(lines),
+        left=(0, 1),
+    )
+
+
+def uneven_table(rows: Sequence[Row]) -> Table:
+    """Return scores that are fair where one class is rare."""
+    lines = []
+    for learner in LEARNERS:
+        found = [
+            seed_means(rows, UNEVEN, learner, column) for column in ("honest", "balanced", "f1", "auc_pr")
+        ]
+        if all(found):
+            lines.append((learner, *map(percent_spread, found)))
+    return Table(
+        "UW-CSE with all 2,711 negative pairs, honest protocol; always no is right in 96 % of them",
+        ("learner", "accuracy", "balanced accuracy", "F1", "AUC-PR"),
+        tuple(lines),
+    )
+
+
+def setting_table(rows: Sequence[Row]) -> Table:
+    """Return every setting of LBM that was tried."""
+    lines = []
+    for name in sets_of(rows):
+        for setting in dict.fromkeys(str(row["setting"]) for row in _of(rows, name, "LBM")):
+            mine = [row for row in _of(rows, name, "LBM") if row["setting"] == setting]
+            taken = sum(row["honest"] is not None for row in mine)
+            mean = sum(number(row, "paper") for row in mine) / len(mine)
+            lines.append((name, setting, percent(mean), f"{taken} of {len(mine)}"))
+    return Table(
+        "The settings of LBM that were tried",
+        ("set", "setting", "paper protocol", "chosen on rows put aside"),
+        tuple(lines),
+        left=(0, 1),
+    )
+
+
+def findings(rows: Sequence[Row]) -> list[str]:
+    """Return what was found, a sentence each."""
+    found = []
+    near, above, asked = [], [], 0
+    for place, name in enumerate(SETS):
+        paper = _paper(rows, name, "LBM")
+        best = seed_means(rows, name, BEST, "honest")
+        if paper and 100 * sum(paper) / len(paper) >= PUBLISHED["LBM"][place] - 2:
+            near.append(name)
+        if best and 100 * sum(best) / len(best) > max(column[place] for column in PUBLISHED.values()):
+            above.append(name)
+        asked += bool(paper or best)
+    if asked:
+        found.append(
+            "Under the paper protocol LBM is within 2 points of its published figure, or above it, on "
+            f"{len(near)} of {len(SETS)} sets{': ' + ', '.join(near) if near else ''}."
+        )
+        found.append(
+            "Under the honest protocol our best LBM is above the best published figure of the row on "
+            f"{len(above)} of {len(SETS)} sets{': ' + ', '.join(above) if above else ''}."
+        )
+    verdicts = [line for line in verdict_table(rows).rows if line[2] == "classical"]
+    if verdicts:
+        worse = [f"{line[1]} on {line[0]}" for line in verdicts if line[6] == "worse"]
+        found.append(
+            "LBM against logistic regression, SVM and random forest on the same columns: better in "
+            f"{sum(line[6] == 'better' for line in verdicts)}, tied in "
+            f"{sum(line[6] == 'tied' for line in verdicts)} and worse in {len(worse)} of {len(verdicts)} "
+            f"comparisons{': ' + ', '.join(worse) if worse else ''}."
+        )
+    gaps = [sum(paper) / len(paper) - sum(honest) / len(honest) for name in sets_of(rows)
+            if (paper := _paper(rows, name, "LBM")) and (honest := _honest(rows, name, "LBM"))]  # fmt: skip
+    if gaps:
+        found.append(
+            f"Choosing the epoch on the test fold is worth {100 * sum(gaps) / len(gaps):.1f} points to LBM "
+            "on average over sets."
+        )
+    return found
+
+
+def headline(rows: Sequence[Row]) -> dict[str, float | str | None]:
+    """Return the mean accuracies of LBM, in %."""
+    found: dict[str, float | str | None] = {}
+    for name in sets_of(rows):
+        for learner in ("LBM", BEST):
+            if honest := _honest(rows, name, learner):
+                found[f"{name}, {learner}, honest"] = round(100 * sum(honest) / len(honest), 2)
+        if paper := _paper(rows, name, "LBM"):
+            found[f"{name}, LBM, paper"] = round(100 * sum(paper) / len(paper), 2)
+    return found
+
+
+# --- rows ------------------------------------------------------------------------------------------
+
+
+def sets_of(rows: Sequence[Row]) -> list[str]:
+    """Return the sets that rows are about, in the order of the paper."""
+    there = {str(row["set"]) for row in rows}
+    return [name for name in (*SETS, UNEVEN, *MADE, "order") if name in there]
+
+
+def _of(rows: Sequence[Row], name: str, learner: str) -> list[Row]:
+    return [row for row in rows if row["set"] == name and row["learner"] == learner]
+
+
+def _by_fold(rows: Sequence[Row], name: str, learner: str) -> dict[tuple[str, int], float]:
+    """Return honest accuracies by fold and seed."""
+    return {
+        (str(row["fold"]), int(number(row, "seed"))): number(row, "honest")
+        for row in _of(rows, name, learner)
+        if row["honest"] is not None
+    }
+
+
+def seed_means(rows: Sequence[Row], name: str, learner: str, column: str) -> list[float]:
+    """Return the mean over folds for each seed."""
+    seeds: dict[int, list[float]] = {}
+    for row in _of(rows, name, learner):
+        if row[column] is not None:
+            seeds.setdefault(int(number(row, "seed")), []).append(number(row, column))
+    return [sum(values) / len(values) for _, values in sorted(seeds.items())]
+
+
+def _honest(rows: Sequence[Row], name: str, learner: str) -> list[float]:
+    return seed_means(rows, name, learner, "honest")
+
+
+def _paper(rows: Sequence[Row], name: str, learner: str) -> list[float]:
+    """Return the mean over folds for each seed, of the setting that has the best mean over these."""
+    mine = [row for row in _of(rows, name, learner) if row["paper"] is not None]
+    by_setting = [
+        seed_means([row for row in mine if row["setting"] == setting], name, learner, "paper")
+        for setting in dict.fromkeys(row["setting"] for row in mine)
+    ]
+    return max(by_setting, key=lambda values: sum(values) / len(values), default=[])
+
+
+def number(row: Row, column: str) -> float:
+    """Return a value that is there."""
+    value = row[column]
+    assert isinstance(value, int | float), "a column of numbers that are always there"
+    return float(value)

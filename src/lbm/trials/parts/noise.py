@@ -1,0 +1,213 @@
+"""Wrong labels in training: does knowing that the target is an order make up for them?"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from itertools import product
+from typing import Final
+
+from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread
+from lbm.trials.learners.relational import flipped, fold_names, learn_fold, problem_named, with_folds
+from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.trials.pictures import Chart, Curve, Picture
+
+NAME: Final = "noise"
+TITLE: Final = "Noise: labels flipped in training"
+REVISION: Final = 1
+ALONE: Final = False
+COLUMNS: Final = {
+    "set": str,
+    "flipped": float,
+    "how": str,
+    "seed": int,
+    "fold": str,
+    "rules": str,
+    "accuracy": float,
+    "share": float,
+    "seconds": float,
+}
+
+SETS: Final = ("alz_amine", "alz_acetyl", "alz_memory", "alz_toxic")
+SHARES: Final = (0.1, 0.2, 0.3)
+TOGETHER, APART = "together", "apart"
+WITH, WITHOUT = "order", "none"
+SEEDS: Final = 5
+QUICK_SET: Final = "order"
+
+COST: Final = {"alz_amine": 8.0, "alz_acetyl": 20.0, "alz_memory": 8.0, "alz_toxic": 12.0, QUICK_SET: 1.0}
+
+
+def pieces(quick: bool) -> list[Piece]:
+    """Return a piece for each set, share, way to flip and fold; each seed has two folds of its own."""
+    found = []
+    for name in (QUICK_SET,) if quick else SETS:
+        folds = fold_names(name)
+        for share, how in product((0.2,) if quick else SHARES, (TOGETHER, APART)):
+            for seed in range(1 if quick else SEEDS):
+                # Ten folds, each once: seeds differ in what is flipped and in where machines begin.
+                mine = folds[:1] if quick else folds[2 * seed : 2 * seed + 2]
+                for fold in mine:
+                    key: Key = {"set": name, "flipped": share, "how": how, "seed": seed, "fold": fold}
+                    found.append(Piece(key, COST[name]))
+    return found
+
+
+def measure(key: Key) -> list[Row]:
+    """Return two rows: the same flipped labels with the rules of an order, and without."""
+    name, fold, seed = str(key["set"]), str(key["fold"]), int(key["seed"])
+    problem = flipped(
+        with_folds(problem_named(name)),
+        fold,
+        share=float(key["flipped"]),
+        together=key["how"] == TOGETHER,
+        seed=1000 * seed + int(fold),
+    )
+    rows: list[Row] = []
+    for rules in (WITH, WITHOUT):
+        begun = time.perf_counter()
+        done = learn_fold(
+            problem, fold, seed=seed, order=True, rules=rules == WITH, few=True, small=name == QUICK_SET
+        ).tested
+        rows.append(
+            {
+                **key,
+                "rules": rules,
+                "accuracy": round(done.scores.accuracy, 6),
+                "share": round(done.share, 6),
+                "seconds": round(time.perf_counter() - begun, 3),
+            }
+        )
+    return rows
+
+
+# --- what is shown ---------------------------------------------------------------------------------
+
+
+def draw(rows: Sequence[Row]) -> list[Picture]:
+    """Return accuracy against the share of flipped labels, a picture for each way to flip."""
+    found: list[Picture] = []
+    for how in (TOGETHER, APART):
+        curves = []
+        for number, name in enumerate(_sets(rows)):
+            for rules in (WITH, WITHOUT):
+                points = [
+                    (share, values) for share in SHARES if (values := _values(rows, name, share, how, rules))
+                ]
+                if points:
+                    x = tuple(100 * share for share, _ in points)
+                    y = tuple(100 * statistics.fmean(values) for _, values in points)
+                    label = f"{name}, {'with' if rules == WITH else 'without'} rules"
+                    look = "line" if rules == WITH else "dashes"
+                    curves.append(Curve(label, x, y, number, look=look))
+        if curves:
+            found.append(
+                Chart(
+                    name=f"noise-{how}",
+                    title=f"Both directions of a pair flipped {how}",
+                    caption=(
+                        "Mean accuracy on test folds, whose labels are right, after training on labels of "
+                        "which a share is wrong. Lines: with the rules of an order; dashes: without."
+                    ),
+                    x_label="labels flipped, %",
+                    y_label="accuracy, %",
+                    curves=tuple(curves),
+                )
+            )
+    return found
+
+
+def section(rows: Sequence[Row]) -> Section:
+    """Return accuracies with and without the rules of an order."""
+    table = _table(rows)
+    return Section(
+        about=(
+            "Which of two compounds is better is a strict order: if a is better than b, b is not better "
+            "than a, and betterness carries over from pair to pair. Three rules say so. Labels are often "
+            "wrong in practice; here a share of those trained on is flipped on purpose, and test labels "
+            "stay right.",
+            "A pair occurs in both directions. Flipped *together*, the two still agree with one another "
+            "and only chains of pairs give a wrong label away; flipped *apart*, each direction has its "
+            "own chance, and many pairs contradict themselves. Labels are soft evidence then: each has a "
+            "weight, chosen on training labels, and may be overruled.",
+        ),
+        findings=tuple(_findings(rows)),
+        tables=(table,) if table.rows else (),
+        notes=(
+            "Columns say how two compounds differ. Both machines are the same but for the rules; "
+            "settings, the weight of labels and the share of the rules come from training labels, flipped "
+            "as they are. Folds are the authors' own; each is tested once, two for each of five seeds. p: "
+            "paired over folds, with Nadeau and Bengio's correction, then Holm's.",
+        ),
+        headline={
+            f"{line[0]}, {line[1]} % {line[2]}, points more with rules": float(line[5]) for line in table.rows
+        },
+    )
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    cells: dict[str, tuple[str, ...]] = {}
+    chances: dict[str, float] = {}
+    for name, share, how in product(_sets(rows), SHARES, (TOGETHER, APART)):
+        ours, plain = (_by_fold(rows, name, share, how, rules) for rules in (WITH, WITHOUT))
+        shared = sorted(ours.keys() & plain.keys())
+        if not shared:
+            continue
+        key = f"{name}/{share}/{how}"
+        differences = [ours[place] - plain[place] for place in shared]
+        chances[key] = paired_chance(differences, test_share=1 / len(fold_names(name)))
+        with_rules, without = [ours[place] for place in shared], [plain[place] for place in shared]
+        gain = f"{100 * statistics.fmean(differences):+.2f}"
+        cells[key] = (
+            name,
+            f"{100 * share:.0f}",
+            how,
+            percent_spread(with_rules),
+            percent_spread(without),
+            gain,
+        )
+    corrected = holm(chances)
+    return Table(
+        "Accuracy in %: mean ± standard deviation over folds",
+        ("set", "flipped, %", "directions", "with rules", "without", "points more", "p, Holm"),
+        tuple((*line, f"{corrected[key]:.3f}") for key, line in cells.items()),
+        left=(0, 2),
+    )
+
+
+def _findings(rows: Sequence[Row]) -> list[str]:
+    found = []
+    for how in (TOGETHER, APART):
+        for share in SHARES:
+            ours, plain = (
+                [value for name in _sets(rows) for value in _values(rows, name, share, how, rules)]
+                for rules in (WITH, WITHOUT)
+            )
+            if ours and plain:
+                found.append(
+                    f"{100 * share:.0f} % flipped {how}: {percent(statistics.fmean(ours))} % right with "
+                    f"the rules of an order, {percent(statistics.fmean(plain))} % without."
+                )
+    return found
+
+
+def _sets(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(str(row["set"]) for row in rows))
+
+
+def _by_fold(
+    rows: Sequence[Row], name: str, share: float, how: str, rules: str
+) -> dict[tuple[str, int], float]:
+    wanted = {"set": name, "flipped": share, "how": how, "rules": rules}
+    found = {}
+    for row in rows:
+        accuracy, seed = row["accuracy"], row["seed"]
+        if all(row[column] == value for column, value in wanted.items()):
+            assert isinstance(accuracy, float | int), "a number that is always there"
+            found[str(row["fold"]), int(seed or 0)] = float(accuracy)
+    return found
+
+
+def _values(rows: Sequence[Row], name: str, share: float, how: str, rules: str) -> list[float]:
+    return list(_by_fold(rows, name, share, how, rules).values())

@@ -1,0 +1,222 @@
+"""Labels that say nothing: what each protocol makes of them, and so what choosing on test folds is worth."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from lbm.trials.learners.comparing import interval_99, percent, percent_spread
+from lbm.trials.learners.curves import EPOCHS, SETTINGS
+from lbm.trials.learners.protocols import chosen, judge_fold
+from lbm.trials.learners.tables import MADE, SETS, paper_table, permuted
+from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.trials.pictures import Chart, Curve, Picture
+
+NAME: Final = "permuted"
+TITLE: Final = "Random labels: what choosing on test folds is worth"
+REVISION: Final = 1
+ALONE: Final = False
+COLUMNS: Final = {
+    "set": str,
+    "permutation": int,
+    "folds": int,
+    "majority": float,
+    "honest": float,
+    "balanced": float,
+    "paper": float,
+    "seconds": float,
+}
+
+PERMUTATIONS: Final = 20
+FOLDS: Final = 5
+QUICK_FOLDS: Final = 3
+QUICK_EPOCHS: Final = 8
+
+COST: Final = {
+    "mutagenesis": 8.0,
+    "krk": 8.0,
+    "uwcse": 8.0,
+    "alz_amine": 18.0,
+    "alz_acetyl": 45.0,
+    "alz_memory": 18.0,
+    "alz_toxic": 28.0,
+    "family": 0.5,
+    "chess": 0.7,
+}
+
+
+def pieces(quick: bool) -> list[Piece]:
+    """Return a piece for each set and permutation; quick: three of two made sets."""
+    names = MADE if quick else SETS
+    return [
+        Piece({"set": name, "permutation": number}, COST[name])
+        for name in names
+        for number in range(3 if quick else PERMUTATIONS)
+    ]
+
+
+def measure(key: Key) -> list[Row]:
+    """Return a row: accuracies of LBM on permuted labels under both protocols, over all test rows."""
+    from lbm.training.relational.scores import score
+
+    name, number = str(key["set"]), int(key["permutation"])
+    begun = time.perf_counter()
+    folds = QUICK_FOLDS if name in MADE else FOLDS
+    table = permuted(paper_table(name), folds=folds, seed=number)
+    odds = np.zeros(len(table.labels))
+    best: dict[str, float] = {}
+    for fold in table.fold_names:
+        test = table.folds == fold
+        judged = judge_fold(table, fold, "LBM", seed=number, epochs=QUICK_EPOCHS if name in MADE else EPOCHS)
+        odds[test] = chosen(judged).log_odds
+        for place, one in enumerate(judged):
+            setting = f"{place}"
+            best[setting] = best.get(setting, 0.0) + one.best * float(test.mean())
+    scores = score(odds, table.labels)
+    share = float(table.labels.mean())
+    return [
+        {
+            **key,
+            "folds": folds,
+            "majority": round(max(share, 1 - share), 6),
+            "honest": round(scores.accuracy, 6),
+            "balanced": round(scores.balanced_accuracy, 6),
+            "paper": round(max(best.values()), 6),
+            "seconds": round(time.perf_counter() - begun, 3),
+        }
+    ]
+
+
+# --- what is shown ---------------------------------------------------------------------------------
+
+
+def draw(rows: Sequence[Row]) -> list[Picture]:
+    """Return what is left above the majority rate under both protocols, a picture."""
+    names = _sets(rows)
+    if not names:
+        return []
+    curves = []
+    for colour, column in enumerate(("paper", "honest")):
+        excess = [[value - rate for value, rate in _values(rows, name, column)] for name in names]
+        ends = [interval_99(values) if len(values) > 1 else (values[0], values[0]) for values in excess]
+        curves.append(
+            Curve(
+                f"{column} protocol",
+                tuple(float(place) for place in range(1, len(names) + 1)),
+                tuple(100 * statistics.fmean(values) for values in excess),
+                colour,
+                tuple(100 * low for low, _ in ends),
+                tuple(100 * high for _, high in ends),
+                look="dots",
+            )
+        )
+    listed = ", ".join(f"{place} {name}" for place, name in enumerate(names, start=1))
+    return [
+        Chart(
+            name="permuted",
+            title="Accuracy above the majority rate on labels that say nothing",
+            caption=f"Mean over permutations, with its 99 % interval. 0 is what can be had. Sets: {listed}.",
+            x_label="set",
+            y_label="points above the majority rate",
+            curves=tuple(curves),
+        )
+    ]
+
+
+def section(rows: Sequence[Row]) -> Section:
+    """Return both protocols beside the majority rate."""
+    table = _table(rows)
+    return Section(
+        about=(
+            "A learner that is given permuted labels has nothing to learn: no protocol may show more than "
+            "the share of the larger class, the majority rate. Whatever it shows above that was made by "
+            "choosing on the rows it is scored on.",
+            "Labels are permuted before anything is fitted. Where examples are pairs of compounds in both "
+            "directions, a coin is thrown for each pair and its two labels stay opposite, as they are; "
+            "both are in one fold, since one gives the other away.",
+        ),
+        findings=tuple(_findings(rows)),
+        tables=(table,) if table.rows else (),
+        notes=(
+            f"LBM on the paper's columns, {len(SETTINGS['LBM'])} settings, {EPOCHS} epochs ({QUICK_EPOCHS} "
+            f"on sets that the package makes), {FOLDS} folds drawn anew for each permutation. The paper "
+            "protocol has the better of its settings for each permutation. A learner that believes in "
+            "what it finds says both classes, and is right less often than the majority rate where "
+            "classes are uneven: balanced accuracy, of which chance has 50 %, is beside it.",
+        ),
+        headline=_headline(rows),
+    )
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    lines = []
+    for name in _sets(rows):
+        honest, paper = _values(rows, name, "honest"), _values(rows, name, "paper")
+        balanced = [value for value, _ in _values(rows, name, "balanced")]
+        low, high = interval_99([value - rate for value, rate in honest])
+        lines.append(
+            (
+                name,
+                f"{len(honest)}",
+                percent(statistics.fmean(rate for _, rate in honest)),
+                percent_spread([value for value, _ in honest]),
+                f"{100 * low:+.2f} to {100 * high:+.2f}" if len(honest) > 1 else "-",
+                ("yes" if low <= 0 <= high else "below" if high < 0 else "above") if len(honest) > 1 else "-",
+                percent_spread(balanced),
+                percent_spread([value for value, _ in paper]),
+                f"{100 * statistics.fmean(value - rate for value, rate in paper):+.2f}",
+            )
+        )
+    head = ("set", "permutations", "majority", "honest", "99 % of honest - majority", "majority within")
+    return Table(
+        "Accuracy of LBM on permuted labels in %: mean ± standard deviation over permutations",
+        (*head, "balanced, honest", "paper", "paper - majority"),
+        tuple(lines),
+        left=(0, 5),
+    )
+
+
+def _findings(rows: Sequence[Row]) -> list[str]:
+    table = _table(rows).rows
+    if not table:
+        return []
+    within = [line[0] for line in table if line[5] == "yes"]
+    above = [line[0] for line in table if line[5] == "above"]
+    gains = [value - rate for name in _sets(rows) for value, rate in _values(rows, name, "paper")]
+    said = f"; the mean is above it on {', '.join(above)}" if above else ", and on none is the mean above it"
+    return [
+        f"Honest: the majority rate lies within the 99 % interval of the mean on {len(within)} of "
+        f"{len(table)} "
+        f"sets{said}.",
+        f"Paper: {100 * statistics.fmean(gains):+.1f} points from the majority rate on average, with "
+        "nothing to learn: that much is the choice of the epoch on the test fold.",
+    ]
+
+
+def _headline(rows: Sequence[Row]) -> dict[str, float | str | None]:
+    found: dict[str, float | str | None] = {}
+    for name in _sets(rows):
+        for column in ("honest", "paper"):
+            gains = [value - rate for value, rate in _values(rows, name, column)]
+            found[f"{name}, {column} - majority, points"] = round(100 * statistics.fmean(gains), 2)
+    return found
+
+
+def _sets(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(str(row["set"]) for row in rows))
+
+
+def _values(rows: Sequence[Row], name: str, column: str) -> list[tuple[float, float]]:
+    """Return a score and the majority rate for each permutation."""
+    found = []
+    for row in rows:
+        value, rate = row[column], row["majority"]
+        if row["set"] == name:
+            assert isinstance(value, float | int), "a number that is always there"
+            assert isinstance(rate, float | int), "a number that is always there"
+            found.append((float(value), float(rate)))
+    return found

@@ -1,0 +1,114 @@
+"""The learning parts: what their rows say, and that a part says no more than its rows."""
+
+import pytest
+
+from lbm.trials.learners.standing import (
+    BEST,
+    PUBLISHED,
+    accuracy_table,
+    findings,
+    knowledge_table,
+    rank_table,
+    verdict_table,
+)
+from lbm.trials.learners.tables import SETS
+from lbm.trials.part import is_time
+from lbm.trials.parts import noise, permuted, table
+from lbm.trials.storage import check_row
+
+
+def row(name, learner, *, seed=0, fold="1", setting="a", paper=None, honest=None):
+    values = {"set": name, "learner": learner, "seed": seed, "fold": fold, "setting": setting}
+    return {**dict.fromkeys(table.COLUMNS), **values, "fits": 2, "paper": paper, "honest": honest}
+
+
+def test_the_papers_figure_is_the_mean_over_seeds_of_one_setting():
+    rows = [
+        row("krk", "LBM", setting=setting, seed=seed, paper=paper, honest=0.5)
+        for setting, papers in (("a", (0.9, 0.7)), ("b", (0.6, 0.95)))
+        for seed, paper in enumerate(papers)
+    ]
+    (line, aleph) = accuracy_table(rows).rows
+    assert line[:4] == ("krk", "LBM", "99.80", "80.00 ± 14.14")
+    assert aleph[1:3] == ("Aleph", "99.60")
+
+
+def test_the_best_published_figures_of_rows_are_those_of_the_paper():
+    best = [max(column[k] for column in PUBLISHED.values()) for k in range(len(SETS))]
+    assert best == [96.28, 99.80, 89.43, 79.13, 69.46, 71.84, 84.95]
+
+
+def test_sets_on_which_the_paper_is_reached_are_counted_within_two_points():
+    rows = [row("krk", "LBM", paper=0.979, honest=0.9), row("alz_amine", "LBM", paper=0.7, honest=0.7)]
+    rows.append(row("alz_amine", BEST, honest=0.95))
+    said = findings(rows)
+    assert "on 1 of 7 sets: krk" in said[0]
+    assert "on 1 of 7 sets: alz_amine" in said[1]
+
+
+def folds_of(learner, scores):
+    return [
+        row("krk", learner, fold=f"{fold}", seed=seed, paper=score, honest=score + seed / 1000)
+        for fold, score in enumerate(scores)
+        for seed in (0, 1)
+    ]
+
+
+def test_a_learner_that_is_always_far_better_is_said_to_be():
+    low, high = [0.5, 0.52, 0.51, 0.5, 0.53], [0.9, 0.93, 0.9, 0.92, 0.91]
+    rows = [*folds_of("LBM", low), *folds_of("SVM", high), *folds_of("RBM", low)]
+    verdicts = {line[1]: line[-1] for line in verdict_table(rows).rows}
+    assert verdicts == {"SVM": "worse", "RBM": "tied"}
+    assert rank_table(rows).rows[0][0] == "SVM"
+
+
+def test_what_knowledge_adds_is_the_difference():
+    rows = [*folds_of("LBM", [0.9, 0.8]), *folds_of("LBM without knowledge", [0.8, 0.8])]
+    assert [line[-1] for line in knowledge_table(rows).rows] == ["+5.00", "+5.00"]
+
+
+def test_our_best_is_measured_on_every_fold_of_every_set_with_five_seeds():
+    keys = [piece.key for piece in table.pieces(False)]
+    for name in SETS:
+        mine = [key for key in keys if key["set"] == name and key["learner"] == BEST]
+        assert len({key["seed"] for key in mine}) == 5
+        assert len({key["fold"] for key in mine}) == (5 if name == "uwcse" else 10)
+
+
+def test_noise_tests_every_fold_once():
+    keys = [piece.key for piece in noise.pieces(False)]
+    for share in noise.SHARES:
+        some = [key["fold"] for key in keys
+                if (key["set"], key["flipped"], key["how"]) == ("alz_amine", share, "apart")]  # fmt: skip
+        assert sorted(some, key=int) == [str(k + 1) for k in range(10)]
+
+
+SMALL = {
+    table: [
+        {"set": "family", "learner": "LBM", "seed": 0},
+        {"set": "family", "learner": "logistic regression", "seed": 0},
+        {"set": "order", "learner": BEST, "seed": 0, "fold": "1"},
+    ],
+    noise: [{"set": "order", "flipped": 0.2, "how": "apart", "seed": 0, "fold": "1"}],
+    permuted: [{"set": "family", "permutation": 0}],
+}
+
+
+@pytest.mark.parametrize("part", SMALL, ids=lambda part: part.NAME)
+def test_a_key_of_a_learning_part_gives_the_same_rows_every_time(part):
+    every = []
+    for key in SMALL[part]:
+        rows, again = part.measure(key), part.measure(key)
+        for one in (*rows, *again):
+            check_row(part, one)
+            assert all(one[column] == value for column, value in key.items())
+            for column in filter(is_time, one):
+                one[column] = 0.01
+        assert rows == again
+        every += rows
+    section = part.section(every)
+    assert section.findings
+    assert section.headline
+    assert part.draw(every)
+    for shown in section.tables:
+        assert {len(line) for line in shown.rows} == {len(shown.head)}
