@@ -59,10 +59,22 @@ class Setting:
     columns: int | None = None
 
 
-GRID: Final = tuple(
-    Setting(size, rate, l2, columns)
-    for (size, columns), rate, l2 in product(((1, None), (2, None), (2, 20)), (0.001, 0.01), (0.05, 0.5))
-)
+def grid(size: int = 2) -> tuple[Setting, ...]:
+    """Return settings to try, with chains of up to ``size`` literals: all columns, or the best 20 of them.
+
+    >>> len(grid(2)), len(grid(3))
+    (12, 16)
+    """
+    if size < 1:
+        raise ValueError(f"size must be at least 1, got {size}")
+    columns = [*((number, None) for number in range(1, size + 1)), (size, 20)]
+    rates, penalties = (0.001, 0.01), (0.05, 0.5)
+    return tuple(
+        Setting(number, rate, l2, most) for (number, most), rate, l2 in product(columns, rates, penalties)
+    )
+
+
+GRID: Final = grid()
 """Settings that are tried unless others are given."""
 
 

@@ -50,6 +50,9 @@ Hidden = Annotated[int, typer.Option("--hidden", min=0, help="Hidden units besid
 Depth = Annotated[
     int | None, typer.Option("--depth", min=1, help="Of --features paper: layers of new variables.")
 ]
+Size = Annotated[
+    int, typer.Option("--size", min=1, max=5, help="Of --features constants: literals in a chain, at most.")
+]
 Keep = Annotated[
     int | None,
     typer.Option("--select", min=1, help="Columns to keep, those that mRMR prefers; by default all."),
@@ -70,6 +73,7 @@ def induce_rules(
     group_by: Groups = None,
     split: Split = 10,
     hidden: Hidden = 50,
+    size: Size = 2,
     depth: Depth = None,
     select: Keep = None,
     save: Save = None,
@@ -92,7 +96,7 @@ def induce_rules(
     if save is not None:
         tables.check_place(save)
     problem = problems.load(directory, modes=modes, negative=neg, folds=folds)
-    from lbm.training.relational.induce import induce
+    from lbm.training.relational.induce import grid, induce
 
     begun = time.monotonic()
     with tables.plainly(), problems.bar("folds", _count(problem.folds, split)) as show:
@@ -103,6 +107,7 @@ def induce_rules(
             folds=split,
             groups=group_by,
             hidden=hidden,
+            settings=grid(size),
             depth=depth,
             select=select,
             random_state=seed,
