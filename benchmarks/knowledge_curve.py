@@ -4,8 +4,8 @@ A seed draws the rows for training and for testing, and half of the rules that t
 takes so many per cent of the training rows, classes in proportion and at least one row of each. Tic-tac-toe:
 70 % of the boards train, the others test. MONK: the published number of rows trains (with the noise of
 MONK-3), all others test. KRK: 200 positions train and 5,000 others test; no position is in both, though many
-look alike in the 18 relations that are its columns. It was to be 1,000 positions; a trial on three other seeds
-had both sides equal, at 99.3 %, with 250 rows, and the number was cut so that curves are seen to rise.
+look alike in the 18 relations that are its columns. It was to be 1,000 positions; a trial on three other
+seeds had both sides equal, at 99.3 %, with 250 rows, and the number was cut so that curves are seen to rise.
 
 Every learner has three settings to choose from. The choice is made by the mean of -log p(class) on rows put
 aside from the training rows, as many times as it takes for 30 to judge (three times at most); then the
