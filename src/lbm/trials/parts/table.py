@@ -249,8 +249,7 @@ def section(rows: Sequence[Row]) -> Section:
             "best mean over folds and seeds.",
             "While this was built, accuracies of single test folds were seen; after that the choice by "
             "surprise became one by rows right, settings and epochs were cut, and CILP++'s rates changed. "
-            "Settings of the best LBM were fixed after outer folds were seen, with another seed of folds "
-            "where folds are drawn.",
+            "Settings of the best LBM were fixed after outer folds of one seed were seen.",
             "± is the standard deviation over seeds of the mean over folds. Tests are paired by fold and "
             "seed, two-sided, with Nadeau and Bengio's correction for folds that share training rows, and "
             "Holm's for their number.",
