@@ -110,3 +110,15 @@ def test_bad_options_of_induce_are_one_line_and_status_2(trains, capsys, options
     error = capsys.readouterr().err.strip().splitlines()
     assert len(error) == 1
     assert said in error[0]
+
+
+def test_knowledge_about_a_predicate_that_is_not_there_is_an_error_that_suggests_one(
+    trains, tmp_path, capsys
+):
+    rules = tmp_path / "rules.lbm"
+    rules.write_text("'has_car(A,B), shortt(B)' -> eastbound")
+    assert main(["induce", str(trains), "--knowledge", str(rules), "--split", "2", "--hidden", "2"]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1
+    assert "'shortt/1'" in error[0]
+    assert "did you mean 'short/1'?" in error[0]

@@ -8,17 +8,18 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.errors import MissingExtra
+from lbm.errors import MissingExtra, UnknownAtom
 from lbm.knowledge.formula import atom_name
 from lbm.relations.columns.answers import Answers
 from lbm.relations.columns.compare import comparison_columns
 from lbm.relations.columns.grow import Language, grow_columns
 from lbm.relations.columns.paper import bodies, literals, occurrences
-from lbm.relations.columns.queries import Column, read_column
+from lbm.relations.columns.queries import Absent, Column, read_column
 from lbm.relations.columns.relevance import select
 from lbm.relations.problem import Problem
+from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS
-from lbm.relations.prolog.terms import Term
+from lbm.relations.prolog.terms import Term, signature
 from lbm.relations.saturate import Saturation
 
 try:
@@ -127,6 +128,8 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         known = set(map(atom_name, self.names_))
         more = [text for text in dict.fromkeys(self.also) if atom_name(text) not in known]
         asked: list[Any] = [text if self.features == "paper" else read_column(text) for text in more]
+        for column in asked:
+            self._check_predicates(column)
         self.columns_: list[Any] = [*columns, *asked]
         self.names_ += more
         self.mentioned_ = [
@@ -163,6 +166,18 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _language(self) -> Language:
         return Language(self.size, self.support, self.cuts, self.constants, self.width)
+
+    def _check_predicates(self, column: Column | str) -> None:
+        """Refuse a query about a predicate that nothing defines: it would be false of every example."""
+        if isinstance(column, str):
+            return
+        defined = self.problem.background.predicates
+        steps = (*column.steps, *(column.fewer or ()))
+        for goal in (one for step in steps for one in (step.goals if isinstance(step, Absent) else (step,))):
+            found = signature(goal.template)
+            if found is not None and found not in defined and found not in BUILTINS:
+                names = [f"{name}/{arity}" for name, arity in defined]
+                raise UnknownAtom(f"{found[0]}/{found[1]}", names, f"background, asked for by {column}")
 
     def _begin(self) -> None:
         """Make what answers questions; it remembers answers, and never labels."""
