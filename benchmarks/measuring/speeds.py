@@ -22,7 +22,7 @@ from measuring.problems import Problem, quadratic, random_clauses
 
 CHAINS = (64, 1_024)  # side by side in block Gibbs: the better one counts
 CONFIDENCE = 5.0
-SWEEPS = 256  # of one annealing from hot to cold
+SWEEPS = 32  # of one annealing from hot to cold, the same for every size
 
 Rate = dict[str, float]
 
@@ -57,8 +57,7 @@ def lbm_updates(kind: str, problem: Problem, threads: int, limit: float) -> Rate
         problem.atoms, problem.literals, problem.starts, soft, np.zeros(len(problem))
     )
     weights = weights_of(network, 1.0)
-    sweeps = max(2, min(SWEEPS, 20_000_000 // (64 * problem.atoms)))
-    betas = rising(*ladder(network, weights, seed=0), sweeps)
+    betas = rising(*ladder(network, weights, seed=0), SWEEPS)
     sliced = sliced_of(network, weights)
     chains = 64 if kind == "lanes" else BITS
 

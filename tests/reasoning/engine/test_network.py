@@ -199,7 +199,20 @@ def test_formulae_that_meet_each_atom_once_need_no_program():
     formulas = [parse(text) for text in flat.split(";")]
     assert network_of(NAMES, formulas, [(f, 1.5) for f in formulas]).longest == 0
     assert network_of(NAMES, [parse("exactly(1, a, a, b)")], []).longest == 1
-    assert network_of(NAMES, [parse("a | (b & c)")], []).longest == 2
+    assert network_of(NAMES, [parse("(a & b) | (a & c)")], []).longest == 3
+
+
+PAIRS = "(~a & b) | d", "(a & b) | d", "~(~a & ~b) ^ d", "~(a & ~b) ^ d"
+
+
+@pytest.mark.parametrize(("part", "text"), list(enumerate(PAIRS)))
+def test_a_clause_of_an_atom_under_one_other_gate_is_a_pair_unless_it_weighs_something(part, text):
+    formula = parse(text)
+    network = network_of(NAMES, [], [(formula, 1.5)])
+    assert network.longest == 0
+    assert np.diff(network.wires.pairs)[part] == 1  # atom 0 is a
+    below = parse(text[text.index("(") : text.index(")") + 1])
+    assert network_of(NAMES, [below], [(formula, 1.5)]).longest == 2
 
 
 # --- clauses ---------------------------------------------------------------------------------------
@@ -242,6 +255,7 @@ def test_packed_clauses_give_the_network_of_the_same_formulae(items):
 
 @given(st.lists(literals.filter(bool), unique_by=frozenset, max_size=9))
 def test_kernels_read_the_same_arrays_for_packed_clauses_and_for_formulae(items):
+    items = sorted(items, key=lambda one: min(map(abs, one)))  # as packed clauses are put
     network = network_of_clauses(len(NAMES), *packed([(one, 2.0, 0) for one in items]))
     other = network_of(NAMES, [], [(as_formula(one), 2.0) for one in items])
     for name, mine, theirs in zip(network.wires._fields, network.wires, other.wires, strict=True):

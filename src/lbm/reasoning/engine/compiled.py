@@ -6,16 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import carray, types  # type: ignore[attr-defined]  # exported, but not by name
 from numba.core import cgutils, event
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-__all__ = ["carray", "compiled", "inlined", "seconds_compiling", "stack"]
+__all__ = ["bring", "carray", "compiled", "inlined", "seconds_compiling", "stack"]
 
 _njit: Any = numba.njit
 _pointer: Any = types.CPointer
 _place: Any = cgutils.alloca_once
+
+_I32: Any = ir.IntType(32)
+_BYTES: Any = ir.IntType(8).as_pointer()
 
 _clock: Any = event.TimingListener()  # type: ignore[no-untyped-call]
 event.register("numba:compile", _clock)  # type: ignore[no-untyped-call]
@@ -65,3 +69,21 @@ def stack(context: Any, like: Any, size: Any) -> Any:  # noqa: ARG001 - numba's 
         return _place(builder, context.get_data_type(kind), size=number)
 
     return _pointer(kind)(like, size), generate
+
+
+@intrinsic
+def bring(context: Any, array: Any, number: Any) -> Any:  # noqa: ARG001 - numba's signature
+    """Ask for row ``number`` of an array, or its first 64 bytes, to be brought near; nothing else happens."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows = context.make_array(signature.args[0])(context, builder, arguments[0])
+        index = context.cast(builder, arguments[1], signature.args[1], types.int64)
+        offset = builder.mul(index, builder.extract_value(rows.strides, 0))
+        place = builder.gep(builder.bitcast(rows.data, _BYTES), [offset])
+        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
+        how = (ir.Constant(_I32, number) for number in (1, 3, 1))  # to be written, soon, as data
+        builder.call(function, [place, *how])
+        return context.get_dummy_value()
+
+    return types.none(array, number), generate

@@ -107,12 +107,13 @@ def gibbs(
     state[rows] = values
     key = key_of(seed_from(rng))
     hidden = np.empty((matrix.shape[1], state.shape[1]), np.float32)
-    for step in range(steps):
-        np.matmul(matrix.T, state, out=hidden)
-        settle(hidden, b, *key, step, HIDDEN)
-        np.matmul(matrix, hidden, out=state)
-        settle(state, a, *key, step, VISIBLE)
-        state[rows] = values
+    with np.errstate(invalid="ignore"):  # BLAS may read past the end of what it then does not use
+        for step in range(steps):
+            np.matmul(matrix.T, state, out=hidden)
+            settle(hidden, b, *key, step, HIDDEN)
+            np.matmul(matrix, hidden, out=state)
+            settle(state, a, *key, step, VISIBLE)
+            state[rows] = values
     return state
 
 

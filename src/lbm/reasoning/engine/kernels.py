@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int8, int32, int64, uint8, uint32, uint64
 
-from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
+from lbm.reasoning.engine.compiled import bring, carray, compiled, inlined, stack
 
 HEAT_BATH, METROPOLIS = 0, 1
 
@@ -21,6 +21,8 @@ _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _SCALE = 2.0**-31
 _FAR = 60.0  # log-odds past which no word can tell a probability from 0 or 1
+_NEAR = 4096  # gates whose counts stay in the cache by themselves
+_AHEAD = 4  # atoms between one that is updated and one whose counts are asked for
 _LOG2E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = (
     0.693147180369123816490,
@@ -98,32 +100,26 @@ def scatter(x, key0, key1, lane, stream):
 
 
 @compiled
-def occurrences(first, child, sign, flat, clause, start, middle, gate, signs):
-    """Write which flat gates each atom meets, clauses first, in the order of the gates; see Wires."""
-    atoms = len(middle)
-    others = np.zeros(atoms + 1, np.int64)
+def occurrences(first, child, sign, flat, clause, more_part, more_gate, start, gate):
+    """Write which gates each atom meets by itself, in four parts; see Wires. Flat ones come first in each."""
     for g in range(len(flat)):
         if flat[g]:
             for c in range(first[g], first[g + 1]):
-                start[child[c] + 1] += 1
-                others[child[c]] += 0 if clause[g] else 1
-    for i in range(atoms):
-        start[i + 1] += start[i]
-        middle[i] = start[i + 1] - others[i]
+                start[4 * child[c] + (0 if clause[g] else 2) + (0 if sign[c] > 0 else 1) + 1] += 1
+    for m in range(len(more_part)):
+        start[more_part[m] + 1] += 1
+    for k in range(len(start) - 1):
+        start[k + 1] += start[k]
     at = start[:-1].copy()
-    after = middle.copy()
     for g in range(len(flat)):
         if flat[g]:
             for c in range(first[g], first[g + 1]):
-                i = child[c]
-                if clause[g]:
-                    place = at[i]
-                    at[i] += 1
-                else:
-                    place = after[i]
-                    after[i] += 1
-                gate[place] = g
-                signs[place] = sign[c]
+                part = 4 * child[c] + (0 if clause[g] else 2) + (0 if sign[c] > 0 else 1)
+                gate[at[part]] = g
+                at[part] += 1
+    for m in range(len(more_part)):
+        gate[at[more_part[m]]] = more_gate[m]
+        at[more_part[m]] += 1
 
 
 @compiled
@@ -163,6 +159,79 @@ def weighed(wires, counts, values, total):
 
 
 @inlined
+def foresee(i, wires, weight, counts):
+    """Ask for what atom i will need of its gates."""
+    for j in range(wires.start[4 * i], wires.start[4 * i + 4]):
+        bring(counts, wires.gate[j])
+        bring(weight, wires.gate[j])
+    for j in range(wires.pairs[4 * i], wires.pairs[4 * i + 4]):
+        bring(counts, wires.upper[j])
+        bring(counts, wires.under[j])
+    for k in range(wires.program[i], wires.program[i + 1]):
+        bring(counts, wires.step_gate[k])
+
+
+@inlined
+def weigh_pairs(i, wires, weight, counts, odds, true, false):
+    """Add what the pairs of atom i weigh to its log-odds.
+
+    The clause below turns with the atom where its other literals are false, and the gate above then turns
+    with it: always, if that is a parity; where it has no other true child, if it is a clause.
+    """
+    zero = weight.dtype.type(0)
+    one = counts.dtype.type(1)
+    for j in range(wires.pairs[4 * i], wires.pairs[4 * i + 1]):
+        g, h = uint64(wires.upper[j]), uint64(wires.under[j])
+        w = weight[g]
+        for l in range(64):
+            odds[l] -= w if (counts[h, l] == true[l]) & (counts[g, l] == false[l]) else zero
+    for j in range(wires.pairs[4 * i + 1], wires.pairs[4 * i + 2]):
+        g, h = uint64(wires.upper[j]), uint64(wires.under[j])
+        w = weight[g]
+        for l in range(64):
+            odds[l] += w if (counts[h, l] == false[l]) & (counts[g, l] == true[l]) else zero
+    for j in range(wires.pairs[4 * i + 2], wires.pairs[4 * i + 3]):
+        g, h = uint64(wires.upper[j]), uint64(wires.under[j])
+        w = weight[g]
+        loss = weight.dtype.type(-w)
+        for l in range(64):
+            gain = w if (counts[g, l] & one) == true[l] else loss
+            odds[l] += gain if counts[h, l] == true[l] else zero
+    for j in range(wires.pairs[4 * i + 3], wires.pairs[4 * i + 4]):
+        g, h = uint64(wires.upper[j]), uint64(wires.under[j])
+        w = weight[g]
+        loss = weight.dtype.type(-w)
+        for l in range(64):
+            gain = w if (counts[g, l] & one) == true[l] else loss
+            odds[l] += gain if counts[h, l] == false[l] else zero
+
+
+@inlined
+def move_pairs(i, wires, counts, true, false, change, d):
+    """Bring the counts of the pairs of atom i up to date; see move."""
+    none = counts.dtype.type(0)
+    for part in range(4):
+        for j in range(wires.pairs[4 * i + part], wires.pairs[4 * i + part + 1]):
+            g, h = uint64(wires.upper[j]), uint64(wires.under[j])
+            if part & 1:
+                for l in range(64):
+                    d[l] = counts.dtype.type(int8(change[l])) if counts[h, l] == false[l] else none
+                for l in range(64):
+                    counts[h, l] = counts.dtype.type(counts[h, l] - int8(change[l]))
+            else:
+                for l in range(64):
+                    d[l] = counts.dtype.type(int8(change[l])) if counts[h, l] == true[l] else none
+                for l in range(64):
+                    counts[h, l] = counts.dtype.type(counts[h, l] + int8(change[l]))
+            if part == 1 or part == 2:
+                for l in range(64):
+                    counts[g, l] = counts.dtype.type(counts[g, l] + d[l])
+            else:
+                for l in range(64):
+                    counts[g, l] = counts.dtype.type(counts[g, l] - d[l])
+
+
+@inlined
 def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned):
     """Write the log-odds of atom i given all the others in ``odds``, and its values in ``true``, ``false``.
 
@@ -176,31 +245,36 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
         odds[l] = zero
         true[l] = x[i, l]
         false[l] = uint8(1) - x[i, l]
-    for j in range(wires.start[i], wires.middle[i]):
+    for j in range(wires.start[4 * i], wires.start[4 * i + 1]):
         g = uint64(wires.gate[j])
         w = weight[g]
-        if wires.sign[j] > 0:
-            for l in range(64):
-                odds[l] += w if counts[g, l] == true[l] else zero
-        else:
-            for l in range(64):
-                odds[l] -= w if counts[g, l] == false[l] else zero
-    for j in range(wires.middle[i], wires.start[i + 1]):
+        for l in range(64):
+            odds[l] += w if counts[g, l] == true[l] else zero
+    for j in range(wires.start[4 * i + 1], wires.start[4 * i + 2]):
+        g = uint64(wires.gate[j])
+        w = weight[g]
+        for l in range(64):
+            odds[l] -= w if counts[g, l] == false[l] else zero
+    for j in range(wires.start[4 * i + 2], wires.start[4 * i + 3]):
         g = uint64(wires.gate[j])
         low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
-        w = weight[g] if wires.sign[j] > 0 else weight.dtype.type(-weight[g])
-        if wires.sign[j] > 0:
-            for l in range(64):
-                rest = counts.dtype.type(counts[g, l] - true[l] - low)
-                without = (rest & mask) <= span
-                with_it = (counts.dtype.type(rest + one) & mask) <= span
-                odds[l] += w * weight.dtype.type(int8(int8(with_it) - int8(without)))
-        else:
-            for l in range(64):
-                rest = counts.dtype.type(counts[g, l] - false[l] - low)
-                without = (rest & mask) <= span
-                with_it = (counts.dtype.type(rest + one) & mask) <= span
-                odds[l] += w * weight.dtype.type(int8(int8(with_it) - int8(without)))
+        w = weight[g]
+        for l in range(64):
+            rest = counts.dtype.type(counts[g, l] - true[l] - low)
+            without = (rest & mask) <= span
+            with_it = (counts.dtype.type(rest + one) & mask) <= span
+            odds[l] += w * weight.dtype.type(int8(int8(with_it) - int8(without)))
+    for j in range(wires.start[4 * i + 3], wires.start[4 * i + 4]):
+        g = uint64(wires.gate[j])
+        low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
+        w = weight[g]
+        for l in range(64):
+            rest = counts.dtype.type(counts[g, l] - false[l] - low)
+            without = (rest & mask) <= span
+            with_it = (counts.dtype.type(rest + one) & mask) <= span
+            odds[l] -= w * weight.dtype.type(int8(int8(with_it) - int8(without)))
+    if wires.pairs[4 * i] < wires.pairs[4 * i + 4]:
+        weigh_pairs(i, wires, weight, counts, odds, true, false)
     base = wires.program[i]
     if base == wires.program[i + 1]:
         return
@@ -274,16 +348,22 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
 
 
 @inlined
-def move(i, wires, counts, change, up, down, moved):
-    """Bring all counts up to date; ``change`` is 1 where atom i became true, 255 where false, else 0."""
-    for j in range(wires.start[i], wires.start[i + 1]):
-        g = uint64(wires.gate[j])
-        if wires.sign[j] > 0:
+def move(i, wires, counts, true, false, change, d, up, down, moved):
+    """Bring all counts up to date; ``change`` is 1 where atom i became true, 255 where false, else 0.
+
+    ``true`` and ``false`` are as :func:`weigh` left them, ``d`` is scratch.
+    """
+    for part in range(4 * i, 4 * i + 4, 2):
+        for j in range(wires.start[part], wires.start[part + 1]):
+            g = uint64(wires.gate[j])
             for l in range(64):
                 counts[g, l] = counts.dtype.type(counts[g, l] + int8(change[l]))
-        else:
+        for j in range(wires.start[part + 1], wires.start[part + 2]):
+            g = uint64(wires.gate[j])
             for l in range(64):
                 counts[g, l] = counts.dtype.type(counts[g, l] - int8(change[l]))
+    if wires.pairs[4 * i] < wires.pairs[4 * i + 4]:
+        move_pairs(i, wires, counts, true, false, change, d)
     base = wires.program[i]
     if base == wires.program[i + 1]:
         return
@@ -383,6 +463,7 @@ def sweeps(
     words = carray(stack(clips, 256), (4, 64)).view(np.uint32)
     p = carray(stack(betas, 64), (64,))
     beta = carray(stack(betas, 64), (64,))
+    far = len(counts) > _NEAR
     for s in range(len(betas)):
         quad = int64(-1)
         clip = clips[s]
@@ -390,6 +471,8 @@ def sweeps(
             beta[l] = betas[s, l]
         for o in range(len(order)):
             i = uint64(order[o])
+            if far and o + _AHEAD < len(order):
+                foresee(uint64(order[o + _AHEAD]), wires, weight, counts)
             if int64(i >> uint64(2)) != quad:
                 quad = int64(i >> uint64(2))
                 fill(words, key0, key1, quad, sweep + s, lane, 0)
@@ -418,7 +501,7 @@ def sweeps(
                 continue
             for l in range(64):
                 total[l] += odds[l] * int8(change[l])
-            move(i, wires, counts, change, up, down, moved)
+            move(i, wires, counts, true, false, change, d, up, down, moved)
         for l in range(64):
             if total[l] > best[0] and keeps(wires, counts, firm, l):
                 best[0] = total[l]
@@ -470,7 +553,7 @@ def jumps(
                 x[i, l] = false[l]
             for l in range(64):
                 gain[l] += odds[l] * int8(change[l])
-            move(i, wires, counts, change, up, down, moved)
+            move(i, wires, counts, true, false, change, d, up, down, moved)
         for l in range(64):
             true[l] = uint8(0)
         chance(gain, true, beta, 1, powers, p)
@@ -489,7 +572,7 @@ def jumps(
                 change[l] = uint8(false[l] - true[l]) if back[l] else uint8(0)
             for l in range(64):
                 x[i, l] = uint8(x[i, l] + change[l])
-            move(i, wires, counts, change, up, down, moved)
+            move(i, wires, counts, true, false, change, d, up, down, moved)
 
 
 @compiled

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lbm.errors import LimitExceeded, WeightError
 from lbm.reasoning.engine import kernels
-from lbm.reasoning.engine.network import LANES, Bytes, Counts, Floats, Network
+from lbm.reasoning.engine.network import LANES, Bytes, Counts, Floats, Network, aligned
 from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of
 
 RULES: Final = {"heat bath": kernels.HEAT_BATH, "metropolis": kernels.METROPOLIS}
@@ -92,9 +92,9 @@ def _unit(values: Floats) -> float:
 def _reach(network: Network, sizes: Floats) -> float:
     """Return the greatest sum of the sizes of the gates that one atom meets."""
     wires = network.wires
-    flat = np.concatenate([[0.0], np.cumsum(sizes[wires.gate])])
-    deep = np.concatenate([[0.0], np.cumsum(sizes[wires.step_gate])])
-    sums = np.diff(flat[wires.start]) + np.diff(deep[wires.program])
+    sums = np.zeros(network.atoms)
+    for starts, gates in wires.meetings():
+        sums += np.diff(np.concatenate([[0.0], np.cumsum(sizes[gates])])[starts])
     return float(sums.max(initial=0.0))
 
 
@@ -163,7 +163,8 @@ def start(
     watch: bool = False,
 ) -> Lanes:
     """Return chains in the given states, shape (atoms, 64); ``watch``: the best state is kept."""
-    states = np.ascontiguousarray(np.asarray(x) != 0).view(np.uint8).copy()
+    states = aligned(np.shape(x), np.uint8)
+    states[...] = np.asarray(x) != 0
     if states.shape != (network.atoms, LANES):
         raise ValueError(f"expected states of shape ({network.atoms}, {LANES}), got shape {states.shape}")
     key_of(seed)

@@ -12,13 +12,15 @@ odd:
 Children are atoms, or other gates where formulae are nested; a conjunction is a clause seen from its other
 side. Each gate weighs something where it is true; its cubes are never looked at one by one.
 
-When an atom flips, a gate's count changes by d, the signed number of its children that flip with it. Most
-gates are *flat*: they are formulae by themselves and meet an atom once, so d is a sign. For the others, an
-atom has a program: the gates above it, children first, with the children that the flip can reach.
+When an atom flips, a gate's count changes by d, the signed number of its children that flip with it. Mostly
+an atom meets a gate *by itself*: it is the only child that flips, and no gate above depends on it, so d is a
+sign. Next in number are *pairs*, a clause that the atom is in and one clause or parity above it. For all else
+an atom has a program: the gates above it, children first, with the children that the flip can reach.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +28,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lbm.errors import LimitExceeded, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, Formula
@@ -48,19 +50,28 @@ Counts = NDArray[Any]  # of 8 or 32 bits, as large as the largest gate needs
 class Wires(NamedTuple):
     """The arrays that kernels read.
 
-    Atom i meets the flat gates ``gate[start[i]:start[i + 1]]``, clauses up to ``middle[i]``; ``sign`` is 1
-    where it is wanted true, else -1. Its program has the steps ``program[i]:program[i + 1]``; step k is about
-    gate ``step_gate[k]``, and its children that move are ``kid_slot[step_kids[k]:step_kids[k + 1]]``: earlier
-    steps of the program, or -1 for the atom itself. ``step_kind`` says what most steps need to know of that:
-    0 or 1, the only such child is the atom, wanted true or false; 2 or 3, it is the step before; 4, anything
-    else; 8 more where a step that does not follow at once refers to this one; and 16 more where the gate is a
-    clause. ``low``, ``mask`` and ``span`` are those of each gate.
+    Atom i meets the gates ``gate[start[4 i]:start[4 i + 4]]`` by itself. They come in four parts, and part k
+    begins at ``start[4 i + k]``: clauses that want the atom true, clauses that want it false, other gates
+    that want it true, and false. So a sweep asks no gate for its sign; a processor would guess half of the
+    answers wrong.
+
+    Its pairs are ``pairs[4 i]:pairs[4 i + 4]``, in four parts: a clause ``under[j]`` that wants the atom
+    true, or false, and a clause ``upper[j]`` that wants the first one false, which makes that a conjunction;
+    then a clause that wants the atom true, or false, and a parity that wants the clause true.
+
+    Its program has the steps ``program[i]:program[i + 1]``; step k is about gate ``step_gate[k]``, and its
+    children that move are ``kid_slot[step_kids[k]:step_kids[k + 1]]``: earlier steps of the program, or -1
+    for the atom itself. ``step_kind`` says what most steps need to know of that: 0 or 1, the only such child
+    is the atom, wanted true or false; 2 or 3, it is the step before; 4, anything else; 8 more where a step
+    that does not follow at once refers to this one; and 16 more where the gate is a clause. ``low``, ``mask``
+    and ``span`` are those of each gate.
     """
 
     start: NDArray[np.int64]
-    middle: NDArray[np.int64]
     gate: NDArray[np.int32]
-    sign: NDArray[np.int8]
+    pairs: NDArray[np.int64]
+    upper: NDArray[np.int32]
+    under: NDArray[np.int32]
     low: Counts
     mask: Counts
     span: Counts
@@ -70,6 +81,12 @@ class Wires(NamedTuple):
     step_kids: NDArray[np.int64]
     kid_slot: NDArray[np.int32]
     kid_sign: NDArray[np.int8]
+
+    def meetings(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]:
+        """Return pairs (starts, gates): atom i meets ``gates[starts[i]:starts[i + 1]]``, first by itself."""
+        by_itself, pairs = self.start[::4], self.pairs[::4]
+        rest = (pairs, self.upper), (pairs, self.under), (self.program, self.step_gate)
+        return ((by_itself, self.gate), *rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +136,7 @@ class Network:
         """Return the count of every gate, shape (gates, 64), for states of shape (atoms, 64)."""
         if x.shape != (self.atoms, LANES):
             raise ValueError(f"expected states of shape ({self.atoms}, {LANES}), got shape {x.shape}")
-        found = np.empty((self.gates, LANES), self.wires.low.dtype)
+        found = aligned((self.gates, LANES), self.wires.low.dtype)
         kernels.tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
         return found
 
@@ -159,21 +176,24 @@ def network_of_clauses(
 
     ``soft`` and ``hard``, shape (clauses,), are the weight and the number of hard formulae of each clause.
     """
-    lengths = np.diff(starts)
-    nonempty = lengths > 0  # an empty clause is false everywhere
-    first = np.concatenate([[0], np.cumsum(lengths[nonempty])]).astype(np.int64)
-    gates = int(nonempty.sum())
+    nonempty = np.flatnonzero(np.diff(starts))  # an empty clause is false everywhere
     child = np.abs(literals) - 1
-    sign = np.where(literals > 0, 1, -1).astype(np.int8)
+    least = np.minimum.reduceat(child, starts[nonempty]) if len(nonempty) else nonempty
+    # Gates in the order of their first atoms: a sweep meets many counts as they lie in memory.
+    order = nonempty[np.argsort(least, kind="stable")]
+    lengths = np.diff(starts)[order]
+    first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    gates = len(order)
+    place = np.repeat(starts[order] - first[:-1], lengths) + np.arange(first[-1])
     kind = _counters(int(lengths.max(initial=0)))
     return _assemble(
         atoms,
-        np.asarray(soft, np.float64)[nonempty],
-        np.asarray(hard, np.float64)[nonempty],
+        np.asarray(soft, np.float64)[order],
+        np.asarray(hard, np.float64)[order],
         0.0,
         float(np.sum(hard)),
-        child.astype(np.int32),
-        sign,
+        child[place].astype(np.int32),
+        np.where(literals[place] > 0, 1, -1).astype(np.int8),
         first,
         np.ones(gates, kind),
         np.full(gates, np.iinfo(kind).max, kind),
@@ -181,6 +201,17 @@ def network_of_clauses(
         np.ones(gates, bool),
         np.ones(gates, bool),
     )
+
+
+def aligned(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
+    """Return an array of any content, whose rows of 64 bytes lie on one line of the cache each.
+
+    Large arrays begin 16 bytes after a line, and every row of theirs would lie on two.
+    """
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    raw = np.empty(size + 64, np.uint8)
+    skip = -raw.ctypes.data % 64
+    return raw[skip : skip + size].view(kind).reshape(shape)
 
 
 def _counters(widest: int) -> type[np.uint8] | type[np.uint32]:
@@ -357,32 +388,29 @@ def _assemble(
     clause: NDArray[np.bool_],
     flat: NDArray[np.bool_],
 ) -> Network:
-    """Return the network of these gates: flat ones get occurrences, the others programs."""
-    start = np.zeros(atoms + 1, np.int64)
-    middle = np.zeros(atoms, np.int64)
-    number = int(np.diff(first)[flat].sum())
-    gate, signs = np.empty(number, np.int32), np.empty(number, np.int8)
-    kernels.occurrences(first, child, sign, flat, clause, start, middle, gate, signs)
-    program, step_gate, step_kind, step_kids, kid_slot, kid_sign = _programs(
-        atoms, np.flatnonzero(~flat), child, sign, first, clause
-    )
-    wires = Wires(
-        start,
-        middle,
-        gate,
-        signs,
-        low,
-        mask,
-        span,
-        program,
-        step_gate,
-        step_kind,
-        step_kids,
-        kid_slot,
-        kid_sign,
-    )
-    longest = int(np.diff(program).max(initial=0))
+    """Return the network of these gates; flat ones, of atoms alone, need no programs."""
+    programs = _programs(atoms, np.flatnonzero(~flat), child, sign, first, clause)
+    alone, pair, rest = _sorted_out(programs, clause, mask == 1, (soft == 0) & (hard == 0))
+    start = np.zeros(4 * atoms + 1, np.int64)
+    gate = np.empty(int(np.diff(first)[flat].sum()) + len(alone.gate), np.int32)
+    kernels.occurrences(first, child, sign, flat, clause, alone.part, alone.gate, start, gate)
+    pairs = np.zeros(4 * atoms + 1, np.int64)
+    np.cumsum(np.bincount(pair.part, minlength=4 * atoms), out=pairs[1:])
+    order = np.argsort(pair.part, kind="stable")
+    wires = Wires(start, gate, pairs, pair.gate[order], pair.under[order], low, mask, span, *rest)
+    longest = int(np.diff(rest.program).max(initial=0))
     return Network(atoms, soft, hard, earned, broken, child, sign, first, wires, longest)
+
+
+class _Programs(NamedTuple):
+    """The programs of all atoms, as in Wires."""
+
+    program: NDArray[np.int64]
+    step_gate: NDArray[np.int32]
+    step_kind: NDArray[np.int8]
+    step_kids: NDArray[np.int64]
+    kid_slot: NDArray[np.int32]
+    kid_sign: NDArray[np.int8]
 
 
 def _programs(
@@ -392,14 +420,7 @@ def _programs(
     sign: NDArray[np.int8],
     first: NDArray[np.int64],
     clause: NDArray[np.bool_],
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int8],
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int8],
-]:
+) -> _Programs:
     """Return the programs of all atoms over the gates that are not flat."""
     slots: list[dict[int, int]] = [{} for _ in range(atoms if len(deep) else 0)]  # by atom: gate -> its step
     kids: list[list[list[tuple[int, int]]]] = [[] for _ in slots]
@@ -442,4 +463,50 @@ def _programs(
     flatly = list(chain.from_iterable(each))
     kid_slot = np.array([slot for slot, _ in flatly], np.int32)
     kid_sign = np.array([s for _, s in flatly], np.int8)
-    return program, step_gate, step_kind, step_kids, kid_slot, kid_sign
+    return _Programs(program, step_gate, step_kind, step_kids, kid_slot, kid_sign)
+
+
+class _Met(NamedTuple):
+    """Gates that atoms meet by themselves, or in pairs, with the part of Wires that each belongs to."""
+
+    part: NDArray[np.int64]
+    gate: NDArray[np.int32]
+    under: NDArray[np.int32]
+
+
+def _sorted_out(
+    programs: _Programs, clause: NDArray[np.bool_], parity: NDArray[np.bool_], idle: NDArray[np.bool_]
+) -> tuple[_Met, _Met, _Programs]:
+    """Return the steps in which an atom meets a gate by itself, those that are pairs, and what is left.
+
+    ``clause``, ``parity`` and ``idle``, shape (gates,), say what each gate is; idle ones weigh nothing.
+    """
+    program, gate, kind, step_kids, slot, kid_sign = programs
+    atom = np.repeat(np.arange(len(program) - 1), np.diff(program))
+    plain, apart = kind & 7, (kind & 8) == 0
+    follows = np.append(atom[1:] == atom[:-1], False)  # the next step is of the same program
+    heeded = follows & np.append((plain[1:] & 6) == 2, False)
+    free = apart & ~heeded  # no other step depends on it
+    alone = free & (plain < 2)
+    inner = apart & heeded & (plain < 2) & clause[gate] & idle[gate]
+    outer = free & (((plain == 3) & clause[gate]) | ((plain == 2) & parity[gate]))
+    under = np.flatnonzero(inner[:-1] & outer[1:])
+    upper = under + 1
+    by_itself = _Met(4 * atom[alone] + 2 * ~clause[gate[alone]] + plain[alone], gate[alone], gate[alone])
+    pair = _Met(4 * atom[upper] + 2 * parity[gate[upper]] + plain[under], gate[upper], gate[under])
+    keep = ~alone
+    keep[under] = keep[upper] = False
+    # Steps are known by their places in the program of their atom, which others now leave.
+    places = np.append(0, np.cumsum(keep))
+    kept = keep[np.repeat(np.arange(len(kind)), np.diff(step_kids))]
+    owner = np.repeat(atom, np.diff(step_kids))[kept]
+    moved = places[program[owner] + np.maximum(slot[kept], 0)] - places[program[owner]]
+    rest = _Programs(
+        places[program],
+        gate[keep],
+        kind[keep],
+        np.append(0, np.cumsum(np.diff(step_kids)[keep])).astype(np.int64),
+        np.where(slot[kept] < 0, -1, moved).astype(np.int32),
+        kid_sign[kept],
+    )
+    return by_itself, pair, rest

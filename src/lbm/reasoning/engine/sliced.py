@@ -261,7 +261,7 @@ def sliced_of(network: Network, weights: Weights) -> Sliced | None:
     wires = network.wires
     top = np.iinfo(wires.low.dtype).max
     clauses = (wires.low == 1) & (wires.mask == top) & (wires.span == top - 1)
-    if not weights.whole or not clauses.all() or len(wires.step_gate):
+    if not weights.whole or not clauses.all() or len(wires.upper) or len(wires.step_gate):
         return None
     numbers = np.asarray(weights.numbers, np.int64)
     used = numbers != 0

@@ -174,14 +174,14 @@ def coupling(network: Network, weights: Weights) -> float:
     sweep. [Dobrushin: Prescribing a system of random variables by conditional distributions; 1970]
     """
     wires = network.wires
-    flat = np.bincount(wires.gate, minlength=network.gates)
-    below = flat + np.bincount(wires.step_gate, minlength=network.gates)
+    met = [np.bincount(gates, minlength=network.gates) for _, gates in wires.meetings()]
+    below = sum(met[1:], start=met[0])
     top = np.iinfo(wires.span.dtype).max
-    clause = (flat > 0) & (wires.low == 1) & (wires.mask != 1) & (wires.span == top - 1)
+    clause = (below == met[0]) & (wires.low == 1) & (wires.mask != 1) & (wires.span == top - 1)
     sizes = np.abs(weights.numbers.astype(np.float64)) * weights.unit
     share = sizes * np.maximum(below - 1, 0) * np.where(clause, 0.25, 0.5)
     sums = np.zeros(network.atoms)
-    for starts, gates in ((wires.start, wires.gate), (wires.program, wires.step_gate)):
+    for starts, gates in wires.meetings():
         sums += np.diff(np.concatenate([[0.0], np.cumsum(share[gates])])[starts])
     return float(sums.max(initial=0.0))
 
