@@ -49,7 +49,7 @@ def measurer(quick: bool) -> Any:
     lanes = {shape: chains(shape) for shape in SHAPES.values()}
     betas = np.full(50 if quick else 200, 0.5)
     best = dict.fromkeys(lanes, float("inf"))
-    for _ in range(5 if quick else 30):
+    for _ in range(5 if quick else 100):
         for shape, some in lanes.items():
             begun = time.perf_counter()
             advance(some, betas)

@@ -22,7 +22,7 @@ from measuring.problems import Problem, quadratic, random_clauses
 
 CHAINS = (64, 1_024)  # side by side in block Gibbs: the better one counts
 CONFIDENCE = 5.0
-SWEEPS = 32  # of one annealing from hot to cold, the same for every size
+SWEEPS = 256  # of one annealing from hot to cold, the same for every size
 
 Rate = dict[str, float]
 
