@@ -52,6 +52,7 @@ SETTINGS = {
     "discriminative": {},
     "hybrid, persistent chains": {"cost": "hybrid", "persistent": True, "alpha": 0.5},
     "generative, free literals": {"cost": "generative", "literals": "free", "dtype": "float64"},
+    "conjectures": {"knowledge": "b & ~a -> y\na & b -> y\nc & ~b -> ~y", "conjectures": 3},
 }
 
 

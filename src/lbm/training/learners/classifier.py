@@ -72,6 +72,10 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         A closed-world preference, for rows that no rule fires on: the log-odds against the label atom
         (two classes; True means 1), or a dict from classes to log-odds for them. It is where the bias of the
         label begins, and is learned like all else.
+    conjectures
+        Rules at most that ``fit`` adds to the knowledge: variations of its rules that the training rows speak
+        for, see :func:`lbm.training.boltzmann.conjectures.conjecture`. They begin with ``confidence``, and
+        stand in ``confidences_`` behind what was given, with a weight.
     cost
         ``discriminative``, ``generative`` or ``hybrid`` (``alpha`` · generative + ``beta`` · discriminative).
     steps, persistent
@@ -139,6 +143,7 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         encoding: str = "sdnf",
         hard: bool = False,
         default: bool | float | Mapping[Any, float] | None = None,
+        conjectures: int = 0,
         cost: str = "discriminative",
         alpha: float = 0.01,
         beta: float = 1.0,
@@ -170,6 +175,7 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         self.encoding = encoding
         self.hard = hard
         self.default = default
+        self.conjectures = conjectures
         self.cost = cost
         self.alpha = alpha
         self.beta = beta
@@ -213,6 +219,7 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         data, rows = self._data(table, given, weights)
         plan = self._plan(len(rows))
         train, validation = split(data.kinds, self.validation_fraction, plan.seed)
+        self._conjecture(data, train)
         self.progress_ = begin(self.network_)
         for progress in steps(self.progress_, data, cost, plan, train=train, validation=validation):
             if self.verbose and progress.position == 0:

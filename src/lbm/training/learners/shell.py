@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from numbers import Integral
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from lbm.errors import MissingExtra
 from lbm.knowledge.formula import atoms_of
 from lbm.knowledge.theory import Theory
+from lbm.training.boltzmann.conjectures import CELLS, conjecture
 from lbm.training.boltzmann.knowledge import label_names
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.table import Layout, column_names, fit_layout, read_atoms, read_table
 from lbm.training.gradients.costs import Cost, cost_of
-from lbm.training.gradients.descent import Data, Epoch, Plan, Progress, blocks_of
+from lbm.training.gradients.descent import Data, Epoch, Ints, Plan, Progress, blocks_of, stream
 from lbm.training.learners.fitting import (
     Broken,
     broken_rows,
@@ -33,6 +35,9 @@ try:
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:  # pragma: no cover - every test environment has them
     raise MissingExtra("train", "lbm.LBMClassifier", "scikit-learn") from error
+
+CONJECTURE: Final = 4
+"""What its random numbers are for, beside those of descent and of chains."""
 
 Floats = NDArray[np.float64]
 
@@ -110,6 +115,31 @@ class Shell(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             self.network_.start_at(atoms)
         blocks = self._blocks(self.network_.weights.dtype, self.device)
         return training_data(self, atoms, y[rows], weights[rows], blocks), rows
+
+    def _conjecture(self, data: Data, train: Ints) -> None:
+        """Add rules that the rows trained on suggest to a network whose training has not begun."""
+        most = self.conjectures
+        if isinstance(most, bool) or not isinstance(most, Integral) or int(most) < 0:
+            raise ValueError(f"conjectures is a whole number from 0 up, got {most!r}")
+        before = self.network_
+        if not most or not before.knowledge.units:
+            return
+        random = stream(self.seed_, CONJECTURE)
+        rows = random.permutation(train)[: max(1, CELLS // len(self.atoms_))]
+        found = conjecture(
+            before.knowledge,
+            data.rows.batch(rows).cpu().numpy(),
+            data.kinds[rows],
+            data.weights[rows],
+            most=int(most),
+            seed=int(random.integers(2**31)),
+        )
+        if not found:
+            return
+        added = ((self.confidence, formula) for formula in found)
+        self.network_ = start_network(self, Theory([*before.knowledge.statements, *added]))
+        with torch.no_grad():
+            self.network_.visible_bias.copy_(before.visible_bias)
 
     def _finish(self, data: Data, rows: NDArray[np.int64]) -> None:
         """Keep what a run tells beside its parameters."""

@@ -89,6 +89,7 @@ def prepare(classifier: LBMClassifier, examples: Examples) -> Run:
     data = Data(rows, examples.kinds, weights / weights.mean(), blocks, rows.gaps)
     plan = classifier._plan(len(rows))
     train, validation = split(data.kinds, classifier.validation_fraction, plan.seed)
+    classifier._conjecture(data, train)
     return Run(classifier, data, cost, plan, train, validation, _facts(classifier, examples, plan))
 
 

@@ -1,0 +1,155 @@
+"""Conjectures: rules -> more rules of their shape that the rows speak for.
+
+Whoever knows half of the rules of something also knows what its rules look like. A variation of a rule has
+its head and as many literals of either sign, each of them a literal that some rule uses. Many are drawn, and
+those which rows speak for that no rule explains are kept, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.knowledge.formula import Formula, atom
+from lbm.training.boltzmann.knowledge import Floats, Ints, Knowledge, label_patterns
+
+DRAWS: Final = 3000
+"""Variations drawn; many are drawn twice."""
+
+CELLS: Final = 1 << 22
+"""Entries of (rows x columns) and of (rows x variations) that are looked at."""
+
+NOISE: Final = 0.05
+"""How often a rule that is kept may be wrong."""
+
+EVIDENCE: Final = 2.0
+"""By how much, as a logarithm, rows must speak for a variation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A body of signed column numbers, from 1, and its head: a label atom's number and sign."""
+
+    body: tuple[int, ...]
+    label: int
+    sign: int
+
+    @property
+    def head(self) -> tuple[int, int]:
+        """The label atom and its sign."""
+        return self.label, self.sign
+
+
+def conjecture(
+    knowledge: Knowledge, x: Floats, kinds: Ints, weights: Floats, *, most: int, seed: int
+) -> tuple[Formula, ...]:
+    """Return up to ``most`` formulae body -> head that look like rules of ``knowledge``.
+
+    A variation that holds for n rows no rule of its head explains, m of them of that class, has evidence
+
+        m log((1 - NOISE)/q) + (n - m) log(NOISE/(1 - q)),    q the share of that class among all such rows
+
+    The one with most is taken, the rows it holds for count as explained, and so on down to EVIDENCE.
+
+    Parameters
+    ----------
+    x, kinds, weights
+        Rows, shape (rows, columns), NaN where missing; classes and weights, shape (rows,). Of many rows some
+        are drawn.
+    seed
+        Of all that is drawn.
+    """
+    random = np.random.default_rng(seed)
+    rules = _rules_of(knowledge)
+    drawn = _vary(rules, random) if most > 0 else []
+    limit = CELLS // max(len(drawn) + len(rules), x.shape[1], 1)
+    if len(x) > limit:
+        chosen = np.sort(random.choice(len(x), max(limit, 1), replace=False))
+        x, kinds, weights = x[chosen], kinds[chosen], weights[chosen]
+    truth = label_patterns(len(knowledge.labels))[kinds] == 1
+    kept: list[tuple[float, Rule]] = []
+    for head in dict.fromkeys(rule.head for rule in drawn):
+        mine = [rule for rule in drawn if rule.head == head]
+        explained = np.asarray(_holds(x, [rule for rule in rules if rule.head == head]).any(axis=1))
+        kept += _pick(mine, _holds(x, mine), truth[:, head[0]] == (head[1] > 0), weights, explained, most)
+    kept.sort(key=lambda pair: -pair[0])
+    return tuple(_formula(rule, knowledge) for _, rule in kept[:most])
+
+
+def _rules_of(knowledge: Knowledge) -> list[Rule]:
+    """Return the cubes that speak of one label atom and of columns."""
+    signs, width, found = knowledge.signs, len(knowledge.columns), []
+    for unit in range(knowledge.units):
+        part = slice(signs.indptr[unit], signs.indptr[unit + 1])
+        literals = list(zip(signs.indices[part].tolist(), signs.data[part].tolist(), strict=True))
+        heads = [(row - width, sign) for row, sign in literals if row >= width]
+        body = tuple(sorted(((row + 1) * sign for row, sign in literals if row < width), key=abs))
+        if len(heads) == 1 and body:
+            found.append(Rule(body, *heads[0]))
+    return found
+
+
+def _vary(rules: Sequence[Rule], random: np.random.Generator) -> list[Rule]:
+    """Return variations of rules that are not among them, each once."""
+    if not rules:
+        return []
+    used = sorted({literal for rule in rules for literal in rule.body})
+    pools = {sign: [literal for literal in used if (literal > 0) == sign] for sign in (True, False)}
+    found: dict[Rule, None] = {}
+    numbers = random.integers(len(rules), size=DRAWS).tolist()
+    longest = max(len(rule.body) for rule in rules)
+    for number, places in zip(numbers, random.random((DRAWS, longest)).tolist(), strict=True):
+        old = rules[number]
+        likes = [pools[literal > 0] for literal in old.body]
+        body = [like[int(at * len(like))] for like, at in zip(likes, places, strict=False)]
+        if len(set(map(abs, body))) == len(body):  # a column twice is another shape
+            found[Rule(tuple(sorted(body, key=abs)), old.label, old.sign)] = None
+    known = set(rules)
+    return [rule for rule in found if rule not in known]
+
+
+def _holds(x: Floats, rules: Sequence[Rule]) -> NDArray[np.bool_]:
+    """Return whether bodies are true, shape (rows, rules); a missing value makes none true."""
+    out = np.ones((len(x), len(rules)), dtype=bool)
+    for number, rule in enumerate(rules):
+        for literal in rule.body:
+            out[:, number] &= x[:, abs(literal) - 1] == (literal > 0)
+    return out
+
+
+def _pick(
+    rules: Sequence[Rule],
+    holds: NDArray[np.bool_],
+    right: NDArray[np.bool_],
+    weights: Floats,
+    explained: NDArray[np.bool_],
+    most: int,
+) -> list[tuple[float, Rule]]:
+    """Return rules of one head with their evidence, the best first, each on rows none before it explains."""
+    found: list[tuple[float, Rule]] = []
+    while len(found) < most:
+        left = weights * ~explained
+        share = (left @ right + 1) / (left.sum() + 2)
+        good, bad = (left * right) @ holds, (left * ~right) @ holds
+        evidence = good * np.log((1 - NOISE) / share) + bad * np.log(NOISE / (1 - share))
+        best = int(np.argmax(evidence))
+        if evidence[best] <= EVIDENCE:
+            break
+        found.append((float(evidence[best]), rules[best]))
+        explained = explained | holds[:, best]
+    return found
+
+
+def _formula(rule: Rule, knowledge: Knowledge) -> Formula:
+    literals = [atom(knowledge.columns[abs(v) - 1]) for v in rule.body]
+    body = reduce(
+        lambda left, right: left & right,
+        [one if v > 0 else ~one for one, v in zip(literals, rule.body, strict=True)],
+    )
+    head = atom(knowledge.labels[rule.label])
+    return body >> (head if rule.sign > 0 else ~head)
