@@ -13,7 +13,7 @@ from lbm.training.relational.rules import read_rules
 from lbm.training.relational.scores import mean_and_deviation, score
 
 ONE = (Setting(1, 0.05, 0.01),)
-QUICK = {"hidden": 4, "settings": ONE, "max_epochs": 30}
+QUICK = {"hidden": 4, "settings": ONE, "max_epochs": 30, "machines": 1}
 
 
 def coloured() -> Problem:
@@ -138,6 +138,11 @@ def test_scores_of_a_known_confusion():
     assert found.precision_area == pytest.approx((1 / 2 + 2 / 3 + 3 / 4) / 3)
     assert np.isnan(score(np.array([1.0]), np.array([False])).precision_area)
     assert mean_and_deviation([1.0, float("nan"), 0.0]) == (0.5, pytest.approx(0.5**0.5))
+
+
+def test_no_machine_is_an_error():
+    with pytest.raises(ValueError, match="machines must be at least 1, got 0"):
+        induce(coloured(), machines=0)
 
 
 def test_no_setting_is_an_error():

@@ -2,7 +2,9 @@
 
 For each fold, columns are found and the machine is trained on the other folds alone. The size of chains, the
 learning rate and the penalty are chosen there too: the training folds are dealt into a few parts, each part
-is predicted by machines trained on the other parts, and the setting that is least surprised wins.
+is predicted by machines trained on the other parts, and the setting that is least surprised wins. Where
+examples are few, a fold is scored by the mean of several machines: see
+:mod:`lbm.training.relational.average`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from lbm.relations.columns.transformer import RelationalColumns
 from lbm.relations.problem import Problem
 from lbm.relations.prolog.terms import Term
 from lbm.training.learners.classifier import LBMClassifier
+from lbm.training.relational.average import fit_average, how_many
 from lbm.training.relational.folds import Names, make_folds
 from lbm.training.relational.rules import Rules, read_rules
 from lbm.training.relational.scores import Scores, mean_and_deviation, score, surprise
@@ -82,7 +85,8 @@ GRID: Final = grid()
 class Tested:
     """One fold: its name, its scores, and what they were reached with.
 
-    ``share`` is that of rules over relations in the mixture, 0 where there are none.
+    ``share`` is that of rules over relations in the mixture, 0 where there are none; ``machines`` were
+    averaged, and ``columns`` is how many a machine saw, at most.
     """
 
     name: str
@@ -91,6 +95,7 @@ class Tested:
     setting: Setting
     columns: int
     share: float = 0.0
+    machines: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,9 +107,9 @@ class Induction:
     folds
         One for each fold, in order of names.
     log_odds
-        Of every example being positive, as the machine of its fold has it, shape (examples,).
+        Of every example being positive, as the machines of its fold have it, shape (examples,).
     classifier, columns
-        A machine trained on all examples, and the columns it sees.
+        One machine trained on all examples, and the columns it sees; scores are not its own.
     rules
         The strongest rules of that machine, with their weights, the strongest first.
     """
@@ -152,6 +157,7 @@ def induce(
     hidden: int = 50,
     settings: Sequence[Setting] = GRID,
     max_epochs: int = 100,
+    machines: int | None = None,
     select: int | None = None,
     depth: int | None = None,
     random_state: int = 0,
@@ -172,6 +178,9 @@ def induce(
         See :func:`lbm.training.relational.folds.make_folds`.
     hidden, max_epochs
         Of :class:`lbm.LBMClassifier`.
+    machines
+        How many machines score a fold, by the mean of their log-odds; None: 10 if training examples of the
+        rarer class are fewer than 200, else 1.
     settings
         What is tried on training examples; with one, nothing is chosen.
     random_state
@@ -185,6 +194,8 @@ def induce(
 
     if not settings:
         raise ValueError("expected one setting at least, got none")
+    if machines is not None and machines < 1:
+        raise ValueError(f"machines must be at least 1, got {machines}")
     names = make_folds(problem, folds=folds, groups=groups, seed=random_state)
     rules, theory = read_rules(knowledge, problem)
     largest = max(setting.size for setting in settings)
@@ -192,7 +203,9 @@ def induce(
     columns = RelationalColumns(
         problem, features=features, depth=depth, size=largest, select=select, also=also
     )
-    task = Task(problem, columns, theory, rules, names, hidden, tuple(settings), max_epochs, random_state)
+    task = Task(
+        problem, columns, theory, rules, names, hidden, tuple(settings), max_epochs, random_state, machines
+    )
     every = sorted(set(names.tolist()), key=lambda name: (len(name), name) if name.isdigit() else (0, name))
     log_odds = np.zeros(len(names))
     tested = []
@@ -219,6 +232,7 @@ class Task:
     settings: tuple[Setting, ...]
     max_epochs: int
     seed: int
+    machines: int | None = 1
 
 
 def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
@@ -229,15 +243,23 @@ def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
     fitted = _fit_columns(task, train)
     seen = fitted.transform([examples[k] for k in train])
     setting, held = choose_setting(task, fitted, seen, train)
-    kept = _kept(fitted, setting, seen, labels[train])
-    machine = _machine(task, setting).fit(seen.iloc[:, kept], labels[train])
+    average = fit_average(
+        seen,
+        labels[train],
+        machines=how_many(labels[train], task.machines),
+        keep=lambda rows, truth: _kept(fitted, setting, rows, truth),
+        make=lambda seed: _machine(replace(task, seed=seed), setting),
+        seed=task.seed,
+    )
     asked = [k for k in range(len(examples)) if test[k]]
-    odds = machine.decision_function(fitted.transform([examples[k] for k in asked]).iloc[:, kept])
+    odds = average.decision_function(fitted.transform([examples[k] for k in asked]))
     share = 0.0
     if task.rules is not None:
         share = task.rules.share(train, held, task.names)
         odds = task.rules.mixed(odds, train, np.array(asked), share)
-    return Tested(name, len(asked), score(odds, labels[test]), setting, len(kept), share), odds
+    scores = score(odds, labels[test])
+    tested = Tested(name, len(asked), scores, setting, average.columns, share, len(average.members))
+    return tested, odds
 
 
 def choose_setting(

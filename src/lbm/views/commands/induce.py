@@ -47,6 +47,14 @@ Groups = Annotated[
 ]
 Split = Annotated[int, typer.Option("--split", min=2, help="Folds to draw where no file says them.")]
 Hidden = Annotated[int, typer.Option("--hidden", min=0, help="Hidden units beside those of the rules.")]
+Machines = Annotated[
+    int | None,
+    typer.Option(
+        "--machines",
+        min=1,
+        help="Machines that score a fold together; by default 10 if examples are few, else 1.",
+    ),
+]
 Depth = Annotated[
     int | None, typer.Option("--depth", min=1, help="Of --features paper: layers of new variables.")
 ]
@@ -73,6 +81,7 @@ def induce_rules(
     group_by: Groups = None,
     split: Split = 10,
     hidden: Hidden = 50,
+    machines: Machines = None,
     size: Size = 2,
     depth: Depth = None,
     select: Keep = None,
@@ -84,13 +93,14 @@ def induce_rules(
     """Learn a relational problem, and print accuracy per fold, mean and s.d., and the strongest rules.
 
     For each fold, columns are found and a machine is trained on the other folds alone; settings are chosen
-    there too. Rules are those of a machine of all examples. Folds are those of folds.tsv or --folds, unless
-    --group-by says what may not be parted; otherwise they are drawn, classes spread evenly, and equal
-    examples stay together. --group-by arguments keeps ex(a,b) and ex(b,a) together.
+    there too. Where examples are few, several machines score a fold, by the mean of their log-odds. Rules,
+    and what --save keeps, are those of one machine of all examples. Folds are those of folds.tsv or --folds,
+    unless --group-by says what may not be parted; otherwise they are drawn, classes spread evenly, and
+    equal examples stay together. --group-by arguments keeps ex(a,b) and ex(b,a) together.
 
     With --json: problem, features, positive, negative, folds (list of name, examples, accuracy,
-    balanced_accuracy, f1, auc_pr, columns, size, learning_rate, l2, share of the rules), and of each of
-    the scores mean and deviation; rules, saved, seconds, warnings.
+    balanced_accuracy, f1, auc_pr, columns, size, learning_rate, l2, machines, share of the rules), and of
+    each of the scores mean and deviation; rules, saved, seconds, warnings.
     """
     tables.require("lbm induce")
     if save is not None:
@@ -107,6 +117,7 @@ def induce_rules(
             folds=split,
             groups=group_by,
             hidden=hidden,
+            machines=machines,
             settings=grid(size),
             depth=depth,
             select=select,
@@ -156,6 +167,9 @@ def lines(found: Induction) -> list[str]:
         said.append(
             f"rules over relations weigh {share:.0%} of the score, the table the rest (mean of the folds)"
         )
+    several = max(fold.machines for fold in found.folds)
+    if several > 1:
+        said.append(f"each fold is scored by the mean of {several} machines; rules are those of a single one")
     heading = f"strongest rules of a machine of all examples, {found.features} columns:"
     return [*said, heading, *(f"  {rule}" for rule in found.rules)]
 
@@ -171,6 +185,7 @@ def facts_of(found: Induction) -> dict[str, Any]:
             "size": fold.setting.size,
             "learning_rate": fold.setting.learning_rate,
             "l2": fold.setting.l2,
+            "machines": fold.machines,
             "share": fold.share,
         }
         for fold in found.folds
