@@ -37,9 +37,11 @@ aleph: setup              ## Aleph, to compare bottom clauses with; it also need
 
 # ------------------------------------------------------------------------------------------------- main jobs
 
-demo: setup               ## the tour: from formulae to machines, their energies and pictures
+demo: setup               ## the tour: from formulae to machines, learning, relations, and a small report of all trials
 	$(call heading,demo)
 	$(BIN)/python examples/demo.py
+	$(call heading,the paper reproduced: small trials)
+	$(BIN)/lbm reproduce --quick
 
 test: setup               ## all tests and the examples in docstrings, README and docs
 	$(call heading,tests)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[PART]...", help="all, or some of: xor, softplus, coverage, time, sat."),
+    typer.Argument(
+        metavar="[PART]...",
+        help="all, or some of: xor, softplus, coverage, time, sat, table, noise, permuted.",
+    ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="A small version of every part, in a minute or two.")]
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Where the report and the numbers go.")]

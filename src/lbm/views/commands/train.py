@@ -52,6 +52,12 @@ Trust = Annotated[
     float,
     typer.Option("--confidence", callback=options.positive, help="What rules without a weight begin with."),
 ]
+Conjectures = Annotated[
+    int,
+    typer.Option(
+        "--conjectures", min=0, help="Rules at most to add that look like those known and fit the rows."
+    ),
+]
 Hard = Annotated[bool, typer.Option("--hard", help="Rules without a weight stay as they are.")]
 Costs = Annotated[CostKind, typer.Option("--cost", help="What training makes small.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed and data, the same model.")]
@@ -74,6 +80,7 @@ def train_model(
     batch_size: Batch = None,
     confidence: Trust = 5.0,
     hard: Hard = False,
+    conjectures: Conjectures = 0,
     cost: Costs = CostKind.discriminative,
     resume: Resume = False,
     plot: Plot = None,
@@ -119,6 +126,7 @@ def train_model(
                 target=target,
                 confidence=confidence,
                 hard=hard,
+                conjectures=conjectures,
                 cost=cost.value,
                 learning_rate=learning_rate,
                 max_epochs=epochs,
