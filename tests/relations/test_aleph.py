@@ -8,7 +8,7 @@ import pytest
 
 from lbm.errors import FileError, NoAnswer
 from lbm.relations import aleph as runner
-from lbm.relations.aleph import Aleph, aleph_bottom_clauses, find_aleph
+from lbm.relations.aleph import Aleph, AlephTheory, aleph_bottom_clauses, aleph_rules, find_aleph
 from lbm.relations.problem import load_problem
 from lbm.relations.saturate import saturate_all
 
@@ -87,6 +87,54 @@ def test_our_bottom_clauses_are_alephs_on_many_random_problems(problem_of, aleph
     agree(problem_of(*texts), depth, aleph)
 
 
+# --- rules -------------------------------------------------------------------------------------------
+
+
+def grandparents(problem_of):
+    """Return a problem that two goals of one fact each define, and pairs that none of its examples name."""
+    facts = " ".join(f"parent(p{k}, p{2 * k + 1}). parent(p{k}, p{2 * k + 2})." for k in range(15))
+    pairs = [(k, 4 * k + 3 + more) for k in range(7) for more in range(4)]
+    positive = " ".join(f"grand(p{a}, p{b})." for a, b in pairs)
+    negative = " ".join(f"grand(p{b}, p{a})." for a, b in pairs)
+    modes = (
+        ":- modeh(1, grand(+x, +x)). :- modeb(*, parent(+x, -x)). :- modeb(1, parent(+x, +x)). "
+        ":- determination(grand/2, parent/2)."
+    )
+    whole = problem_of(facts, positive, negative, modes)
+    asked = whole.positive[::3] + whole.negative[::3]
+    trained = replace(
+        whole,
+        positive=tuple(one for one in whole.positive if one not in asked),
+        negative=tuple(one for one in whole.negative if one not in asked),
+    )
+    return trained, asked, len(whole.positive[::3])
+
+
+def test_aleph_finds_the_rule_and_says_what_it_says_of_others(problem_of, aleph):
+    problem, asked, yes = grandparents(problem_of)
+    found = aleph_rules(problem, asked, aleph=aleph)
+    assert found.ended == "done"
+    assert found.said == (True,) * yes + (False,) * (len(asked) - yes)
+    assert any(rule.startswith("grand(A, B):-parent(A, C)") for rule in found.rules)
+    assert aleph_rules(problem, asked, aleph=aleph).rules == found.rules
+
+
+def test_where_no_rule_is_good_enough_there_is_none_and_every_answer_is_no(problem_of, aleph):
+    problem, asked, _ = grandparents(problem_of)
+    found = aleph_rules(problem, asked, settings={"clauselength": 1}, aleph=aleph)
+    assert found.ended == "done"
+    assert found.rules == ()
+    assert found.said == (False,) * len(asked)
+
+
+def test_aleph_is_stopped_when_its_time_is_over_and_leaves_nothing(problem_of, aleph, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner.tempfile, "tempdir", str(tmp_path))
+    problem, asked, _ = grandparents(problem_of)
+    found = aleph_rules(problem, asked, seconds=0.01, aleph=aleph)
+    assert (found.ended, found.said, found.rules) == ("time-out", (), ())
+    assert not list(tmp_path.iterdir())
+
+
 MODES = ":- modeh(1, t(+x)). :- modeb(*, e(+x, -x))."
 
 
@@ -142,7 +190,7 @@ def test_what_the_driver_writes_is_read_as_clauses(monkeypatch, problem, tmp_pat
         said = (cwd / "problem.b").read_text()
         assert ":- modeb(*,e(+(x),-(x)))." in said
         assert (cwd / "problem.f").read_text() == "t(a).\n"
-        (cwd / "clauses.txt").write_text("clause(pos,t(A),[e(A,B)]).\nclause(neg,t(A),[]).\ntook(0.25).\n")
+        (cwd / "answers.txt").write_text("clause(pos,t(A),[e(A,B)]).\nclause(neg,t(A),[]).\ntook(0.25).\n")
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(runner.subprocess, "run", answer)
@@ -176,3 +224,27 @@ def test_problems_are_written_with_settings_rules_and_negated_modes(problem_of):
         "q(a,'B c').",
         "g.",
     ]
+
+
+def test_settings_of_the_call_come_before_those_of_the_problem_and_files_are_never_named(
+    monkeypatch, problem_of, tmp_path
+):
+    problem = problem_of(
+        "e(a, b).", "t(a).", "t(b).", f":- set(minpos, 3). :- set(i, 4). :- set(recordfile, x). {MODES}"
+    )
+
+    def answer(command, cwd, **options):
+        said = (cwd / "problem.b").read_text()
+        for line in ("set(i,1)", "set(minpos,3)", "set(clauselength,5)", "set(noise,0)"):
+            assert f":- {line}." in said
+        assert "recordfile" not in said
+        assert (cwd / "asked.pl").read_text() == "t(b).\nt(c).\n"
+        (cwd / "answers.txt").write_text("rule t(A):-e(A, B)\nno\nyes\ntook 0.5\n")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(runner.subprocess, "run", answer)
+    asked = [*problem.negative, replace(problem.negative[0], arguments=("c",))]
+    found = aleph_rules(problem, asked, settings={"i": 1}, aleph=Aleph(tmp_path, tmp_path))
+    assert found == AlephTheory(("t(A):-e(A, B)",), (False, True), 0.5, "done")
+    with pytest.raises(ValueError, match="one positive example of small"):
+        aleph_rules(replace(problem, positive=()), [], aleph=Aleph(tmp_path, tmp_path))

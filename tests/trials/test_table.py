@@ -2,6 +2,8 @@
 
 import pytest
 
+from lbm.datasets import krk_relations
+from lbm.trials.learners.aleph import ALEPH, aleph_fold, has_aleph
 from lbm.trials.learners.standing import (
     BEST,
     PUBLISHED,
@@ -73,6 +75,47 @@ def test_our_best_is_measured_on_every_fold_of_every_set_with_five_seeds():
         mine = [key for key in keys if key["set"] == name and key["learner"] == BEST]
         assert len({key["seed"] for key in mine}) == 5
         assert len({key["fold"] for key in mine}) == (5 if name == "uwcse" else 10)
+
+
+def test_alephs_figure_is_that_of_the_folds_it_finished_and_it_is_in_no_test_or_rank():
+    mine = [*folds_of("LBM", [0.9, 0.8]), *folds_of("SVM", [0.9, 0.7])]
+    rows = [*mine, row("krk", ALEPH, fold="0", honest=0.8), row("krk", ALEPH, fold="1")]
+    (line,) = [line for line in accuracy_table(rows).rows if line[1] == ALEPH]
+    assert line == ("krk", ALEPH, "99.60", "-", "80.00 (1 of 2 timed out)", "2")
+    assert accuracy_table([*mine, rows[-1]]).rows[-1][4] == "time-out"
+    assert verdict_table(rows) == verdict_table(mine)
+    assert rank_table(rows) == rank_table(mine)
+    assert any("1 of 2 folds were not done" in note for note in table.section(rows).notes)
+    assert any("Aleph was not run" in note for note in table.section(mine).notes)
+
+
+def test_aleph_has_pieces_only_where_it_is_installed(monkeypatch):
+    for there in (True, False):
+        monkeypatch.setattr(table, "has_aleph", lambda there=there: there)
+        for quick in (True, False):
+            mine = [piece.key for piece in table.pieces(quick) if piece.key["learner"] == ALEPH]
+            assert {key["seed"] for key in mine} == ({0} if there else set())
+            assert len(mine) == there * (1 if quick else 65)
+
+
+def test_aleph_learns_who_is_a_grandparent_of_whom():
+    if not has_aleph():
+        pytest.skip("Aleph is not installed")
+    (found,) = table.measure({"set": "family", "learner": ALEPH, "seed": 0, "fold": "1"})
+    check_row(table, found)
+    assert found["honest"] == 1
+    assert aleph_fold("family", "1", seconds=0.01).scores is None
+
+
+def test_aleph_may_say_that_two_pieces_share_a_column_or_row_of_the_board(monkeypatch):
+    from lbm.trials.learners import aleph
+
+    monkeypatch.setattr(aleph, "problem_named", lambda name: krk_relations(20))
+    problem, settings = aleph.aleph_problem("krk")
+    assert sum(mode.predicate == ("=", 2) for mode in problem.modes.body) == 6
+    assert settings == {"noise": 0}
+    assert aleph.aleph_problem("chess") == (krk_relations(20), {})
+    assert aleph.aleph_problem("alz_amine")[1]["minacc"] == 0.7
 
 
 def test_noise_tests_every_fold_once():

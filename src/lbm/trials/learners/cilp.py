@@ -17,7 +17,7 @@ nothing that their clauses do not say.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,24 +75,27 @@ def train_net(
     cells: Bools, labels: Bools, clauses: Bools, heads: Bools, *, rate: float, epochs: int, seed: int
 ) -> Iterator[tuple[Floats, Floats]]:
     """Yield the weights after each epoch of back-propagation: squares of errors, momentum, rows shuffled."""
-    hidden, output = initial_net(clauses, heads, seed)
+    hidden, output = (weights.astype(np.float32) for weights in initial_net(clauses, heads, seed))
     rng = np.random.default_rng([seed, 6])
-    x = np.column_stack([cells, np.ones(len(cells))]).astype(float)
-    wanted = np.where(labels, 1.0, -1.0)
+    x = np.column_stack([cells, np.ones(len(cells))]).astype(np.float32)
+    wanted = np.where(labels, 1.0, -1.0).astype(np.float32)
     last_hidden, last_output = np.zeros_like(hidden), np.zeros_like(output)
     for _ in range(epochs):
         order = rng.permutation(len(x))
         for first in range(0, len(x), BATCH):
             rows = order[first : first + BATCH]
-            inner = activation(x[rows] @ hidden)
+            few = x[rows]
+            inner = activation(few @ hidden)
             said = activation(inner @ output[:-1] + output[-1])
-            error = (said - wanted[rows]) * (1 - said**2) / 2
+            error = (said - wanted[rows]) * (1 - said**2) * np.float32(rate / 2)
             back = np.outer(error, output[:-1]) * (1 - inner**2) / 2
-            last_hidden = MOMENTUM * last_hidden - rate * (x[rows].T @ back)
-            last_output = MOMENTUM * last_output - rate * np.append(error @ inner, error.sum())
-            hidden = hidden + last_hidden
-            output = output + last_output
-        yield hidden, output
+            last_hidden *= MOMENTUM  # in place: these are as large as the table
+            last_hidden -= few.T @ back
+            last_output *= MOMENTUM
+            last_output -= np.append(error @ inner, error.sum())
+            hidden += last_hidden
+            output += last_output
+        yield hidden.astype(float), output.astype(float)
 
 
 def log_odds(cells: Bools, hidden: Floats, output: Floats) -> Floats:
@@ -102,6 +105,6 @@ def log_odds(cells: Bools, hidden: Floats, output: Floats) -> Floats:
     return found
 
 
-def activation(x: Floats) -> Floats:
+def activation(x: NDArray[Any]) -> NDArray[Any]:
     """Return 2/(1 + exp(-x)) - 1, element by element."""
     return np.asarray(np.tanh(x / 2))

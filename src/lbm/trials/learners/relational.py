@@ -56,6 +56,18 @@ def fold_names(name: str) -> list[str]:
     return [str(number + 1) for number in range(5 if name in ("family", "chess", "order") else 10)]
 
 
+def fold_of_examples(problem: Problem, *, grouped: bool = False) -> NDArray[np.str_]:
+    """Return every example's fold, shape (examples,): the problem's own, else drawn, always in the same way.
+
+    ``grouped``: both directions of a pair are in one fold, and folds are drawn.
+    """
+    from lbm.training.relational.folds import SAME_ARGUMENTS, make_folds
+    from lbm.training.relational.induce import MANY
+
+    number = 5 if problem.name in ("family", "krk", "order") and len(problem.examples) < MANY else 10
+    return make_folds(problem, folds=number, groups=SAME_ARGUMENTS if grouped else None, seed=0)
+
+
 def made_order(objects: int, *, seed: int) -> Problem:
     """Return an order of objects to learn: what stands first has more weight, which colours hint at.
 
@@ -123,14 +135,12 @@ def learn_fold(
         Whether to train for a short time with one setting, instead of choosing among several.
     """
     from lbm.relations.columns.transformer import RelationalColumns
-    from lbm.training.relational.folds import SAME_ARGUMENTS, make_folds
     from lbm.training.relational.induce import GRID, MANY, PARTS, Setting, Task, run_fold
     from lbm.training.relational.rules import read_rules
 
     two = tuple(Setting(size=2, learning_rate=0.01, l2=l2) for l2 in (0.05, 0.5))
     grid = two[:1] if small else two if few else GRID
-    number = 5 if problem.name in ("family", "krk", "order") and len(problem.examples) < MANY else 10
-    names = make_folds(problem, folds=number, groups=SAME_ARGUMENTS if grouped else None, seed=0)
+    names = fold_of_examples(problem, grouped=grouped)
     sizes = [one.size for one in grid]
     settings = tuple(dict.fromkeys(replace(one, size=max(sizes)) if order else one for one in grid))
     found, theory = read_rules(ORDER if rules else None, problem)

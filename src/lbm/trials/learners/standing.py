@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from lbm.trials.learners.aleph import ALEPH
 from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread, ranks
 from lbm.trials.learners.curves import CLASSICAL, LEARNERS
 from lbm.trials.learners.tables import MADE, SETS, UNEVEN
@@ -48,8 +49,12 @@ def accuracy_table(rows: Sequence[Row]) -> Table:
                     f"{fits:,}",
                 )
             )
-        if name in SETS and any(line[0] == name for line in lines):
-            lines.append((name, "Aleph", f"{PUBLISHED['Aleph'][SETS.index(name)]:.2f}", "-", "-", "-"))
+        aleph = _of(rows, name, ALEPH)
+        if aleph or (name in SETS and any(line[0] == name for line in lines)):
+            printed = f"{PUBLISHED[ALEPH][SETS.index(name)]:.2f}" if name in SETS else "-"
+            lines.append(
+                (name, ALEPH, printed, "-", aleph_cell(rows, name), f"{len(aleph)}" if aleph else "-")
+            )
     return Table(
         "Accuracy in %: mean ± standard deviation over seeds",
         ("set", "learner", "published", "paper protocol", "honest protocol", "fits"),
@@ -57,6 +62,20 @@ def accuracy_table(rows: Sequence[Row]) -> Table:
         left=(0, 1),
         note="Published figures are the paper's; those of Aleph and CILP++ are from França et al. (2014).",
     )
+
+
+def aleph_cell(rows: Sequence[Row], name: str) -> str:
+    """Return Aleph's accuracy over the folds that it finished, and how many it did not.
+
+    >>> aleph_cell([{"set": "krk", "learner": "Aleph", "seed": 0, "fold": "1", "honest": None}], "krk")
+    'time-out'
+    """
+    mine = _of(rows, name, ALEPH)
+    done = seed_means(rows, name, ALEPH, "honest")
+    late = sum(row["honest"] is None for row in mine)
+    if not done:
+        return "time-out" if mine else "-"
+    return percent_spread(done) + (f" ({late} of {len(mine)} timed out)" if late else "")
 
 
 def verdict_table(rows: Sequence[Row]) -> Table:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
+from lbm.trials.learners.aleph import ALEPH, LIMIT, LIMIT_MADE, aleph_fold, has_aleph
 from lbm.trials.learners.curves import EPOCHS, LEARNERS, SETTINGS, shown
 from lbm.trials.learners.protocols import chosen, judge_fold
 from lbm.trials.learners.relational import fold_names, is_order, learn_fold, problem_named
@@ -32,7 +33,7 @@ from lbm.trials.pictures import Chart, Curve, Picture
 
 NAME: Final = "table"
 TITLE: Final = "Learning: seven relational sets, two protocols"
-REVISION: Final = 1
+REVISION: Final = 2
 ALONE: Final = False
 COLUMNS: Final = {
     "set": str,
@@ -55,16 +56,22 @@ COLUMNS: Final = {
 SEEDS: Final = 5
 QUICK_EPOCHS: Final = 10
 
+FEW: Final = ("mutagenesis", "krk")
+"""Sets on which our best chooses between two settings, instead of among all: for time."""
+
+LONG: Final = 100.0
+"""Seconds from which a fold of Aleph is read from the run that comes with the package."""
+
 COST: Final = {  # seconds of a fold on one core, settings and both protocols together, by set and learner
-    "mutagenesis": {"CILP++": 0.5, "machine": 3.0, "forest": 0.8, "best": 60.0},
-    "krk": {"CILP++": 0.8, "machine": 2.0, "forest": 0.8, "best": 100.0},
-    "uwcse": {"CILP++": 0.8, "machine": 2.5, "forest": 0.8, "best": 60.0},
-    UNEVEN: {"CILP++": 12.0, "machine": 7.0, "forest": 3.0},
-    "alz_amine": {"CILP++": 4.0, "machine": 4.5, "forest": 1.5, "best": 12.0},
-    "alz_acetyl": {"CILP++": 16.0, "machine": 7.0, "forest": 3.5, "best": 30.0},
-    "alz_memory": {"CILP++": 4.0, "machine": 4.5, "forest": 1.5, "best": 12.0},
-    "alz_toxic": {"CILP++": 8.0, "machine": 5.0, "forest": 2.0, "best": 18.0},
-    "family": {"CILP++": 0.05, "machine": 0.2, "forest": 0.3, "best": 1.0},
+    "mutagenesis": {"CILP++": 0.3, "machine": 3.0, "forest": 0.8, "best": 15.0, ALEPH: 30.0},
+    "krk": {"CILP++": 0.4, "machine": 2.0, "forest": 0.8, "best": 25.0, ALEPH: LIMIT},
+    "uwcse": {"CILP++": 0.4, "machine": 2.5, "forest": 0.8, "best": 60.0, ALEPH: 50.0},
+    UNEVEN: {"CILP++": 6.0, "machine": 7.0, "forest": 3.0},
+    "alz_amine": {"CILP++": 2.0, "machine": 4.5, "forest": 1.5, "best": 12.0, "grouped": 6.0, ALEPH: 50.0},
+    "alz_acetyl": {"CILP++": 6.0, "machine": 8.0, "forest": 4.0, "best": 30.0, "grouped": 12.0, ALEPH: 400.0},
+    "alz_memory": {"CILP++": 2.0, "machine": 4.5, "forest": 1.5, "best": 12.0, "grouped": 6.0, ALEPH: 200.0},
+    "alz_toxic": {"CILP++": 4.0, "machine": 5.0, "forest": 2.0, "best": 18.0, "grouped": 9.0, ALEPH: 45.0},
+    "family": {"CILP++": 0.05, "machine": 0.2, "forest": 0.3, "best": 1.0, ALEPH: 1.0},
     "chess": {"CILP++": 0.05, "machine": 0.3, "forest": 0.3, "best": 1.0},
     "order": {"best": 1.0},
 }
@@ -81,7 +88,14 @@ def pieces(quick: bool) -> list[Piece]:
         for learner in OURS if is_order(name) and not quick else (BEST,):
             for seed, fold in product(range(1 if quick else SEEDS), fold_names(name)[: 2 if quick else None]):
                 key = {"set": name, "learner": learner, "seed": seed, "fold": fold}
-                found.append(Piece(key, COST[name]["best"]))
+                cost = COST[name]["grouped" if learner == BEST_GROUPED else "best"]
+                found.append(Piece(key, cost))
+    if has_aleph():
+        for name in ("family",) if quick else SETS:
+            cost = COST[name][ALEPH]
+            for fold in fold_names(name)[: 1 if quick else None]:
+                key = {"set": name, "learner": ALEPH, "seed": 0, "fold": fold}
+                found.append(Piece(key, cost, long=cost > LONG))
     return found
 
 
@@ -99,6 +113,8 @@ def measure(key: Key) -> list[Row]:
     name, learner, seed = str(key["set"]), str(key["learner"]), int(key["seed"])
     if learner in OURS:
         return [_best(name, learner, seed, str(key["fold"]))]
+    if learner == ALEPH:
+        return [_aleph(name, str(key["fold"]))]
     from lbm.training.relational.scores import score
 
     table = paper_table(name)
@@ -144,7 +160,7 @@ def _best(name: str, learner: str, seed: int, fold: str) -> Row:
         order=order,
         rules=order and not grouped,
         grouped=grouped,
-        few=grouped,
+        few=grouped or name in FEW,
         small=name in (*MADE, "order"),
     )
     tested = done.tested
@@ -165,6 +181,29 @@ def _best(name: str, learner: str, seed: int, fold: str) -> Row:
         "balanced": round(tested.scores.balanced_accuracy, 6),
         "f1": round(tested.scores.f1, 6),
         "auc_pr": None if area != area else round(area, 6),
+        "seconds": round(time.perf_counter() - begun, 3),
+    }
+
+
+def _aleph(name: str, fold: str) -> Row:
+    begun = time.perf_counter()
+    done = aleph_fold(name, fold, seconds=LIMIT_MADE if name in MADE else LIMIT)
+    scores = done.scores
+    return {
+        "set": name,
+        "learner": ALEPH,
+        "seed": 0,
+        "fold": fold,
+        "setting": "time-out" if scores is None else f"clauses={done.rules}",
+        "epoch": None,
+        "examples": done.examples,
+        "columns": None,
+        "fits": 1,
+        "paper": None,
+        "honest": None if scores is None else round(scores.accuracy, 6),
+        "balanced": None if scores is None else round(scores.balanced_accuracy, 6),
+        "f1": None if scores is None else round(scores.f1, 6),
+        "auc_pr": None,
         "seconds": round(time.perf_counter() - begun, 3),
     }
 
@@ -258,9 +297,27 @@ def section(rows: Sequence[Row]) -> Section:
             "of its literals and the label, with a confidence of 0.1 to begin with, as the authors had it.",
             "CILP++ is built as published; updates are after each 16 rows instead of one, and ten hidden "
             "units are added. The published UW-CSE had 113 positive and 226 negative examples, which are "
-            "in no public copy: here 226 are drawn. Aleph was not run: its figures are the published ones.",
+            "in no public copy: here 226 are drawn.",
+            _about_aleph(rows),
             f"{BEST_GROUPED}: folds drawn so that a pair of compounds is tested in both directions or not at "
             "all, and no rules of an order.",
         ),
         headline=headline(rows),
+    )
+
+
+def _about_aleph(rows: Sequence[Row]) -> str:
+    mine = [row for row in rows if row["learner"] == ALEPH]
+    if not mine:
+        return "Aleph was not run: its figures are the published ones."
+    late = sum(row["honest"] is None for row in mine)
+    return (
+        f"Aleph was run once for each fold of our best LBM, with at most {LIMIT / 60:g} minutes "
+        f"({LIMIT_MADE:g} seconds on sets that the package makes); {late} of {len(mine)} folds were not done "
+        "by then, and its figure is that of the others. Its clauses of training folds are asked of the test "
+        "fold, nothing is chosen. For drugs its settings are those in the files of the authors of CILP++ "
+        "(i 3, minpos 2, minacc 0.7, minscore 0.6, clauselength 5, evalfn auto_m, noise 300), elsewhere ours "
+        "(i 2, minpos 2, clauselength 5, nodes 10000, noise 2 % of the negative examples, none for chess, "
+        "where clauses may also say that pieces stand in one column or row). It is in no test or rank: it "
+        "has one run, and sees examples instead of the paper's columns."
     )
