@@ -156,10 +156,11 @@ def learn_fold(
         settings=settings,
         max_epochs=20 if small else 100,
         seed=seed,
+        machines=1 if small else None,
     )
     tested, _ = run_fold(task, fold)
     inner = 1 if int((names != fold).sum()) >= MANY else PARTS
-    return FoldScore(tested, len(settings) * inner + 1)
+    return FoldScore(tested, len(settings) * inner + tested.machines)
 
 
 # --- labels flipped --------------------------------------------------------------------------------
