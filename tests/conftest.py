@@ -21,7 +21,7 @@ _COMMON = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow],
 }
-settings.register_profile("ci", max_examples=30, **_COMMON)
+settings.register_profile("ci", max_examples=22, **_COMMON)
 settings.register_profile("quick", max_examples=20, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
