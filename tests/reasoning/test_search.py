@@ -291,3 +291,21 @@ def test_evidence_reaches_annealing():
     assert holds(given, found.world)
     odd = parse("x1 ^ x2 ^ x3")
     assert holds(odd, lbm.best(theory, given=odd, seconds=1, seed=0).world)
+
+
+def test_soft_clauses_that_are_packed_are_not_made_into_formulae_one_by_one(monkeypatch):
+    rng = np.random.default_rng(3)
+    signs = rng.choice([-1, 1], 4_010)
+    literals = (rng.permuted(np.tile(np.arange(1, 1_000), (2_005, 1)), axis=1)[:, :2].ravel() * signs).astype(
+        np.int32
+    )
+    clauses = Clauses(tuple(f"x{i}" for i in range(1, 1_000)), literals, np.arange(0, 4_011, 2))
+    weights = np.concatenate([np.zeros(5, np.int64), rng.integers(1, 9, 2_000)])
+    theory = Theory.from_parts(clauses.atoms, PackedStatements(clauses, weights))
+    looked = []
+    kept = PackedStatements.__getitem__
+    monkeypatch.setattr(
+        PackedStatements, "__getitem__", lambda self, index: looked.append(index) or kept(self, index)
+    )
+    lbm.best(theory, seconds=0.3)
+    assert len(looked) < 100

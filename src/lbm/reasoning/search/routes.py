@@ -278,12 +278,13 @@ class _Search:
     def _find_model(self) -> None:
         """Have a SAT solver find some model: chains may take long to meet the first where much is hard."""
         judge = self.judge
-        hard = tuple(s for s, weight in zip(judge.theory, judge.weights, strict=True) if not weight)
+        hard = [place for place, weight in enumerate(judge.weights) if not weight]
         if not 0 < len(hard) <= MAX_EXACT or len(judge.theory) > _MAX_LITERALS:
             return
         seconds = min(_FIRST, (self.deadline - time.monotonic()) / 4)
         if seconds > 0:
-            theory = Theory.from_parts(judge.theory.atoms, hard)
+            # Packed statements are made when they are looked at: a million soft ones are not.
+            theory = Theory.from_parts(judge.theory.atoms, tuple(judge.theory.statements[k] for k in hard))
             model = find_model(theory, given=judge.given, seconds=seconds)
             if model is not None:
                 self._add(list(model.values()))
