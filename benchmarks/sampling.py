@@ -201,7 +201,8 @@ def section(rows: list[Row]) -> Section:
             (f"{name}: the fast method at least {GAIN} times as fast as CMSGen, median", middle >= GAIN)
         )
     for row in (row for row in rows if row["key"][0] != "rate"):
-        what = "not counted in time" if not row["atoms counted"] else f"{row['atoms counted']} marginals"
+        counted = row["atoms counted"]
+        what = f"marginals of {counted} atom{'s'[: counted > 1]}" if counted else "not counted in time"
         if row["models"] is not None:
             what = f"{row['models']:,} models"
         for side, found in row["sides"].items() or [("", {"draws": 0, "variation": None, "error": None})]:

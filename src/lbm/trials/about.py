@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from datetime import UTC, datetime
 from importlib import metadata
@@ -21,6 +23,7 @@ PACKAGES: Final = (
     "torch",
     "pandas",
     "matplotlib",
+    "python-rdm",  # which holds Aleph
 )
 
 
@@ -55,11 +58,26 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what is installed of PACKAGES."""
+    """Return the versions of what is installed of PACKAGES, and of the Prolog that Aleph runs on."""
     found = {}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
+    if prolog := _prolog():
+        found["SWI-Prolog"] = prolog
     return found
+
+
+def _prolog() -> str:
+    """Return the version of SWI-Prolog, if it is installed."""
+    program = shutil.which("swipl")
+    if program is None:
+        return ""
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    words = said.stdout.split()
+    return words[2] if len(words) > 2 else ""

@@ -1,10 +1,10 @@
-"""Averages of machines: draws keep classes, the mean is the mean, one machine is the machine itself."""
+"""Averages of machines: settings take turns, the mean is the mean, one machine is the machine itself."""
 
 import numpy as np
 import pandas as pd
 
 from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.relational.average import FEW, MACHINES, draw, fit_average, how_many
+from lbm.training.relational.average import FEW, MACHINES, fit_average, how_many
 
 TABLE = pd.DataFrame(
     {"a": [0, 0, 0, 1, 1, 1, 0, 1], "b": [0, 1, 0, 1, 0, 1, 0, 1], "c": [1, 1, 0, 0, 1, 0, 1, 0]}
@@ -18,25 +18,16 @@ def machine(seed):
     )
 
 
-def average(machines, keep=lambda rows, labels: [0, 2]):
-    return fit_average(TABLE, LABELS, machines=machines, keep=keep, make=machine, seed=5)
+def average(machines, settings=("only",)):
+    keep = {"only": [0, 2], "all": [0, 1, 2], "one": [1]}.get
+    return fit_average(
+        TABLE, LABELS, settings, machines=machines, keep=keep, make=lambda _, seed: machine(seed), seed=5
+    )
 
 
-def test_a_draw_has_as_many_rows_of_each_class_as_there_are():
-    for seed in range(20):
-        rows = draw(LABELS, np.random.default_rng(seed))
-        assert len(rows) == len(LABELS)
-        assert LABELS[rows].sum() == LABELS.sum()
-
-
-def test_draws_differ_from_one_another():
-    found = {tuple(draw(LABELS, np.random.default_rng([0, k])).tolist()) for k in range(10)}
-    assert len(found) == 10
-
-
-def test_one_machine_is_trained_on_the_rows_as_they_are():
+def test_one_machine_is_trained_with_the_best_setting():
     alone = machine(5).fit(TABLE[["a", "c"]], LABELS).decision_function(TABLE[["a", "c"]])
-    assert np.array_equal(average(1).decision_function(TABLE), alone)
+    assert np.array_equal(average(1, ("only", "all")).decision_function(TABLE), alone)
 
 
 def test_log_odds_are_the_mean_of_the_machines():
@@ -46,17 +37,20 @@ def test_log_odds_are_the_mean_of_the_machines():
     assert not np.array_equal(each[0], each[1])
 
 
-def test_columns_are_chosen_on_the_rows_that_a_machine_is_trained_on():
-    seen = []
+def test_the_best_settings_take_turns_each_with_its_columns():
+    made = []
 
-    def keep(rows, labels):
-        seen.append((rows, labels))
-        return [len(seen) % 3, 2] if len(seen) % 3 != 2 else [2]
+    def make(setting, seed):
+        made.append((setting, seed))
+        return machine(seed)
 
-    found = average(3, keep)
-    assert [kept for _, kept in found.members] == [(1, 2), (2,), (0, 2)]
-    assert found.columns == 2
-    assert all(((rows["a"] == 1) == labels).all() for rows, labels in seen)
+    settings = ["s1", "s2", "s3", "s4", "s5"]
+    found = fit_average(
+        TABLE, LABELS, settings, machines=6, keep=lambda setting: [int(setting[1]) % 3], make=make, seed=7
+    )
+    assert made == [("s1", 7), ("s2", 8), ("s3", 9), ("s4", 10), ("s1", 11), ("s2", 12)]
+    assert [kept for _, kept in found.members] == [(1,), (2,), (0,), (1,), (1,), (2,)]
+    assert average(3, ("only", "all", "one")).columns == 3
 
 
 def test_the_rarer_class_decides_how_many_unless_it_is_said():

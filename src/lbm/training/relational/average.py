@@ -1,17 +1,17 @@
-"""Averages of machines: where examples are few, each machine of another draw of them, and the mean of all.
+"""Averages of machines: where examples are few, the best settings score together, several machines of each.
 
     log-odds = 1/n · Σ_i log-odds of machine i
 
-Machine i is trained on as many examples of each class as there are, drawn with replacement; the columns that
-mRMR leaves are chosen on the same draw. What a single machine owes to chance, the mean mostly loses
-[Breiman, *Bagging predictors*, 1996].
+Which of several settings is least surprised by a few examples is mostly chance, and so is where training
+begins; the mean over both loses most of it. All machines are trained on all rows: draws of them, with or
+without replacement, cost more than they gave (see decision 10).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,16 @@ from lbm.training.learners.classifier import LBMClassifier
 FEW: Final = 200
 """Training examples of the rarer class below which machines are averaged."""
 
-MACHINES: Final = 10
+MACHINES: Final = 12
 """Machines of an average."""
+
+TOGETHER: Final = 4
+"""Settings that score together in an average."""
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
-Keep = Callable[[Any, Bools], Sequence[int]]
-Make = Callable[[int], LBMClassifier]
+SettingT = TypeVar("SettingT")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,40 +54,48 @@ def how_many(labels: Bools, machines: int | None) -> int:
     """Return how many machines to average: as said, or by the number of examples of the rarer class.
 
     >>> how_many(np.array([True] * 300 + [False] * 90), None), how_many(np.arange(1000) < 400, None)
-    (10, 1)
+    (12, 1)
     """
     if machines is not None:
         return machines
     return MACHINES if min(int(labels.sum()), int((~labels).sum())) < FEW else 1
 
 
-def fit_average(table: Any, labels: Bools, *, machines: int, keep: Keep, make: Make, seed: int) -> Average:
-    """Return machines trained on draws of a table's rows; a single one is trained on the rows as they are.
+def together(machines: int) -> int:
+    """Return how many of the best settings score together where there are so many machines.
+
+    >>> together(1), together(12)
+    (1, 4)
+    """
+    return min(TOGETHER, machines)
+
+
+def fit_average(
+    table: Any,
+    labels: Bools,
+    settings: Sequence[SettingT],
+    *,
+    machines: int,
+    keep: Callable[[SettingT], Sequence[int]],
+    make: Callable[[SettingT, int], LBMClassifier],
+    seed: int,
+) -> Average:
+    """Return machines trained on a table, with the best settings in turn.
 
     Parameters
     ----------
+    settings
+        The best first.
     keep
-        Given rows and their labels, the numbers of the columns to train on.
+        Given a setting, the numbers of the columns to train on.
     make
-        Given a seed, a machine to train.
+        Given a setting and a seed, a machine to train; seeds are ``seed`` and those after it.
     """
+    best = settings[: together(machines)]
+    kept = [tuple(keep(setting)) for setting in best]
     members = []
     for number in range(machines):
-        rows = (
-            np.arange(len(labels)) if machines == 1 else draw(labels, np.random.default_rng([seed, number]))
-        )
-        kept = tuple(keep(table.iloc[rows], labels[rows]))
-        machine = make(seed + number).fit(table.iloc[rows, list(kept)], labels[rows])
-        members.append((machine, kept))
+        place = number % len(best)
+        machine = make(best[place], seed + number).fit(table.iloc[:, list(kept[place])], labels)
+        members.append((machine, kept[place]))
     return Average(tuple(members))
-
-
-def draw(labels: Bools, rng: np.random.Generator) -> Ints:
-    """Return numbers of rows, drawn with replacement, as many of each class as there are.
-
-    >>> labels = np.array([True, False, False])
-    >>> labels[draw(labels, np.random.default_rng(0))].tolist()
-    [True, False, False]
-    """
-    classes = [np.flatnonzero(labels == kind) for kind in (True, False)]
-    return np.concatenate([rng.choice(rows, len(rows)) for rows in classes if len(rows)])

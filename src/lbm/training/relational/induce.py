@@ -3,8 +3,7 @@
 For each fold, columns are found and the machine is trained on the other folds alone. The size of chains, the
 learning rate and the penalty are chosen there too: the training folds are dealt into a few parts, each part
 is predicted by machines trained on the other parts, and the setting that is least surprised wins. Where
-examples are few, a fold is scored by the mean of several machines: see
-:mod:`lbm.training.relational.average`.
+examples are few, the best settings score a fold together: see :mod:`lbm.training.relational.average`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from lbm.relations.columns.transformer import RelationalColumns
 from lbm.relations.problem import Problem
 from lbm.relations.prolog.terms import Term
 from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.relational.average import fit_average, how_many
+from lbm.training.relational.average import fit_average, how_many, together
 from lbm.training.relational.folds import Names, make_folds
 from lbm.training.relational.rules import Rules, read_rules
 from lbm.training.relational.scores import Scores, mean_and_deviation, score, surprise
@@ -85,8 +84,8 @@ GRID: Final = grid()
 class Tested:
     """One fold: its name, its scores, and what they were reached with.
 
-    ``share`` is that of rules over relations in the mixture, 0 where there are none; ``machines`` were
-    averaged, and ``columns`` is how many a machine saw, at most.
+    ``setting`` is the best; ``share`` is that of rules over relations in the mixture, 0 where there are none;
+    ``machines`` were averaged, and ``columns`` is how many a machine saw, at most.
     """
 
     name: str
@@ -179,8 +178,8 @@ def induce(
     hidden, max_epochs
         Of :class:`lbm.LBMClassifier`.
     machines
-        How many machines score a fold, by the mean of their log-odds; None: 10 if training examples of the
-        rarer class are fewer than 200, else 1.
+        How many machines score a fold, by the mean of their log-odds, with the four best settings in turn;
+        None: 12 if training examples of the rarer class are fewer than 200, else 1.
     settings
         What is tried on training examples; with one, nothing is chosen.
     random_state
@@ -242,41 +241,52 @@ def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
     train = np.flatnonzero(~test)
     fitted = _fit_columns(task, train)
     seen = fitted.transform([examples[k] for k in train])
-    setting, held = choose_setting(task, fitted, seen, train)
+    machines = how_many(labels[train], task.machines)
+    ranking = rank_settings(task, fitted, seen, train)
     average = fit_average(
         seen,
         labels[train],
-        machines=how_many(labels[train], task.machines),
-        keep=lambda rows, truth: _kept(fitted, setting, rows, truth),
-        make=lambda seed: _machine(replace(task, seed=seed), setting),
+        ranking.settings,
+        machines=machines,
+        keep=lambda setting: _kept(fitted, setting, seen, labels[train]),
+        make=lambda setting, seed: _machine(replace(task, seed=seed), setting),
         seed=task.seed,
     )
     asked = [k for k in range(len(examples)) if test[k]]
     odds = average.decision_function(fitted.transform([examples[k] for k in asked]))
     share = 0.0
     if task.rules is not None:
+        held = ranking.log_odds[: together(machines)].mean(axis=0)
         share = task.rules.share(train, held, task.names)
         odds = task.rules.mixed(odds, train, np.array(asked), share)
     scores = score(odds, labels[test])
-    tested = Tested(name, len(asked), scores, setting, average.columns, share, len(average.members))
+    tested = Tested(name, len(asked), scores, ranking.settings[0], average.columns, share, machines)
     return tested, odds
 
 
-def choose_setting(
-    task: Task, fitted: RelationalColumns, seen: Any, train: NDArray[np.int64]
-) -> tuple[Setting, Floats]:
-    """Return the setting that is least surprised by parts of the training examples it was not trained on.
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Settings, the least surprised first, and their log-odds of training examples they were not trained on.
 
-    Also returned are its log-odds of them, shape (training examples,); NaN where no part was judged.
+    ``log_odds`` has shape (settings, training examples), and is NaN where no part was judged.
+    """
+
+    settings: tuple[Setting, ...]
+    log_odds: Floats
+
+
+def rank_settings(task: Task, fitted: RelationalColumns, seen: Any, train: NDArray[np.int64]) -> Ranking:
+    """Return settings in the order of how surprised they are by parts of the training examples put aside.
+
     Columns are those of all training examples: of the test fold nothing is known to either.
     """
     labels = np.array(task.problem.labels)[train]
     nothing = np.full(len(train), np.nan)
     if len(task.settings) == 1 and task.rules is None:
-        return task.settings[0], nothing
-    best: tuple[float, Setting, Floats] | None = None
+        return Ranking(task.settings, nothing[np.newaxis])
     judges = list(parts(task.names[train], labels))
     tried = set()
+    found: list[tuple[float, Setting, Floats]] = []
     for setting in task.settings:
         odds = nothing.copy()
         kept = [_kept(fitted, setting, seen[~part], labels[~part]) for part in judges]
@@ -289,10 +299,9 @@ def choose_setting(
             odds[part] = machine.decision_function(seen.iloc[part, mine])
         judged = ~np.isnan(odds)
         cost = surprise(odds[judged], labels[judged]) if judged.any() else 0.0
-        if best is None or cost < best[0]:
-            best = cost, setting, odds
-    assert best is not None
-    return best[1], best[2]
+        found.append((cost, setting, odds))
+    found.sort(key=lambda one: one[0])  # of equals, the one that was tried first
+    return Ranking(tuple(setting for _, setting, _ in found), np.array([odds for _, _, odds in found]))
 
 
 def parts(names: Names, labels: Bools) -> Iterator[Bools]:
@@ -356,7 +365,7 @@ def _final(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...
     every = np.arange(len(labels))
     fitted = _fit_columns(task, every)
     table = fitted.transform(task.problem.examples)
-    setting, _ = choose_setting(replace(task, rules=None), fitted, table, every)
+    setting = rank_settings(replace(task, rules=None), fitted, table, every).settings[0]
     kept = _kept(fitted, setting, table, labels)
     fitted.keep(kept)
     table = table.iloc[:, kept]

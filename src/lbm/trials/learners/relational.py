@@ -31,6 +31,12 @@ forall X, Y, Z in object: ex(X, Y) & ex(Y, Z) -> ex(X, Z)
 """
 """What holds of any strict total order, over the objects of the examples."""
 
+OWN, GROUPED, STRICT = "own", "grouped", "strict"
+"""What may be in a test fold beside what is trained on."""
+
+STRICT_PARTS: Final = 10
+"""Parts of objects, of which strict folds hold out one each."""
+
 OBJECTS: Final = 12
 """Objects of the order that the package makes."""
 
@@ -51,7 +57,7 @@ def is_order(name: str) -> bool:
 
 def fold_names(name: str) -> list[str]:
     """Return the folds of a problem without reading it."""
-    if name == "uwcse":
+    if name.startswith("uwcse"):
         return ["ai", "graphics", "language", "systems", "theory"]
     return [str(number + 1) for number in range(5 if name in ("family", "chess", "order") else 10)]
 
@@ -66,6 +72,22 @@ def fold_of_examples(problem: Problem, *, grouped: bool = False) -> NDArray[np.s
 
     number = 5 if problem.name in ("family", "krk", "order") and len(problem.examples) < MANY else 10
     return make_folds(problem, folds=number, groups=SAME_ARGUMENTS if grouped else None, seed=0)
+
+
+def strict_fold(problem: Problem, fold: str) -> NDArray[np.str_]:
+    """Return every example's fold, shape (examples,), where no object of test examples is trained on.
+
+    Objects are dealt into ten parts, always in the same way. Fold k tests all examples with an object of part
+    k; others are named by the parts of their two objects, so that a pair and its mirror stay together.
+    """
+    objects = sorted({one for example in problem.examples for one in arguments(example)}, key=str)
+    dealt = np.random.default_rng(0).permutation(len(objects)) % STRICT_PARTS
+    part = dict(zip(objects, (dealt + 1).tolist(), strict=True))
+    found = []
+    for example in problem.examples:
+        both = sorted({part[one] for one in arguments(example)})
+        found.append(fold if int(fold) in both else "-".join(map(str, both)) + " trained")
+    return np.array(found, dtype=np.str_)
 
 
 def made_order(objects: int, *, seed: int) -> Problem:
@@ -115,7 +137,7 @@ def learn_fold(
     seed: int,
     order: bool,
     rules: bool,
-    grouped: bool = False,
+    folds: str = OWN,
     few: bool = False,
     small: bool = False,
 ) -> FoldScore:
@@ -127,8 +149,9 @@ def learn_fold(
         Whether examples compare two objects; columns then say how these differ.
     rules
         Whether the rules of an order score beside the machine.
-    grouped
-        Whether both directions of a pair are in one fold; folds are then drawn, always in the same way.
+    folds
+        OWN: as the problem has them. GROUPED: both directions of a pair are in one fold; folds are then
+        drawn, always in the same way. STRICT: see :func:`strict_fold`.
     few
         Whether to choose between two settings, instead of among all that ``lbm induce`` tries.
     small
@@ -140,7 +163,10 @@ def learn_fold(
 
     two = tuple(Setting(size=2, learning_rate=0.01, l2=l2) for l2 in (0.05, 0.5))
     grid = two[:1] if small else two if few else GRID
-    names = fold_of_examples(problem, grouped=grouped)
+    if folds == STRICT:
+        names = strict_fold(problem, fold)
+    else:
+        names = fold_of_examples(problem, grouped=folds == GROUPED)
     sizes = [one.size for one in grid]
     settings = tuple(dict.fromkeys(replace(one, size=max(sizes)) if order else one for one in grid))
     found, theory = read_rules(ORDER if rules else None, problem)

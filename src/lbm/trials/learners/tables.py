@@ -78,6 +78,8 @@ def data_problem(name: str) -> Problem:
     place = data_directory()
     if place is None:
         raise FileError(f"cannot read {name}: set LBM_DATA to the directory of the data sets")
+    if name == UNEVEN:
+        return load_problem(place / "uwcse", negative="neg_studentprof2711.pl", folds="area_of_person.tsv")
     folder = place / name
     return load_problem(folder, modes=folder / "modes_typed.pl" if name == "krk" else None)
 

@@ -52,7 +52,7 @@ Machines = Annotated[
     typer.Option(
         "--machines",
         min=1,
-        help="Machines that score a fold together; by default 10 if examples are few, else 1.",
+        help="Machines that score a fold together; by default 12 if examples are few, else 1.",
     ),
 ]
 Depth = Annotated[
