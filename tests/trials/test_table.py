@@ -12,6 +12,7 @@ from lbm.trials.learners.standing import (
     BEST,
     PUBLISHED,
     accuracy_table,
+    classical_table,
     findings,
     knowledge_table,
     rank_table,
@@ -66,6 +67,21 @@ def test_a_learner_that_is_always_far_better_is_said_to_be():
     verdicts = {line[1]: line[-1] for line in verdict_table(rows).rows}
     assert verdicts == {"SVM": "worse", "RBM": "tied"}
     assert rank_table(rows).rows[0][0] == "SVM"
+
+
+def test_a_row_for_each_set_says_how_lbm_stands_against_classical_learners():
+    low, high = [0.5, 0.52, 0.51, 0.5, 0.53], [0.9, 0.93, 0.9, 0.92, 0.91]
+    rows = [*folds_of("LBM", low), *folds_of("SVM", high), *folds_of("random forest", low)]
+    table = classical_table(rows)
+    assert [(line[2], line[4], line[5]) for line in table.rows] == [
+        ("SVM", "-40.00", "worse"),
+        ("", "", "never worse on 0 of 1"),
+    ]
+    better = [*folds_of("LBM", high), *folds_of("SVM", low), *folds_of("RBM", high)]
+    assert classical_table(better).rows[0][5] == "better"
+    tied = [*folds_of("LBM", high), *folds_of("SVM", low), *folds_of("random forest", high)]
+    assert classical_table(tied).rows[0][5] == "better or tied"
+    assert not classical_table(folds_of("LBM", low)).rows
 
 
 def test_what_knowledge_adds_is_the_difference():

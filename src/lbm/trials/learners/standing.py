@@ -111,6 +111,30 @@ def verdict_table(rows: Sequence[Row]) -> Table:
     )
 
 
+def classical_table(rows: Sequence[Row]) -> Table:
+    """Return LBM against all classical learners on the same columns, a row for each set and one for all."""
+    verdicts = [line for line in verdict_table(rows).rows if line[2] == "classical"]
+    lines: list[tuple[str, ...]] = []
+    for name in dict.fromkeys(line[0] for line in verdicts):
+        means = {learner: sum(values) / len(values) for learner in ("LBM", *CLASSICAL)
+                 if (values := seed_means(rows, name, learner, "honest"))}  # fmt: skip
+        best = max((one for one in means if one != "LBM"), key=lambda one: means[one])
+        mine = [line[6] for line in verdicts if line[0] == name]
+        verdict = "worse" if "worse" in mine else "better" if set(mine) == {"better"} else "better or tied"
+        gain = f"{100 * (means['LBM'] - means[best]):+.2f}"
+        lines.append((name, percent(means["LBM"]), best, percent(means[best]), gain, verdict))
+    if lines:
+        held = sum(line[5] != "worse" for line in lines)
+        lines.append(("all sets", "", "", "", "", f"never worse on {held} of {len(lines)}"))
+    return Table(
+        "LBM against the best of the classical learners on the same columns, honest protocol",
+        ("set", "LBM", "best of the others", "its accuracy", "points more", "LBM is"),
+        tuple(lines),
+        left=(0, 2, 5),
+        note="Worse: significantly so than at least one of them, after Holm's correction.",
+    )
+
+
 def rank_table(rows: Sequence[Row]) -> Table:
     """Return mean ranks over sets."""
     names = [name for name in sets_of(rows) if name != UNEVEN]

@@ -26,6 +26,7 @@ from lbm.trials.learners.standing import (
     OURS,
     PUBLISHED,
     accuracy_table,
+    classical_table,
     findings,
     headline,
     knowledge_table,
@@ -283,6 +284,7 @@ def section(rows: Sequence[Row]) -> Section:
             table
             for table in (
                 accuracy_table(rows),
+                classical_table(rows),
                 verdict_table(rows),
                 rank_table(rows),
                 knowledge_table(rows),
