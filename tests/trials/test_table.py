@@ -134,7 +134,7 @@ def test_aleph_is_given_up_on_a_set_after_the_first_fold_that_is_not_done_in_tim
     assert [(one["fold"], one["honest"]) for one in found] == [("1", 0.5), ("2", None)]
 
 
-def test_no_object_of_a_strict_test_fold_is_trained_on_and_every_pair_is_tested():
+def test_a_strict_test_pair_has_an_object_that_is_not_trained_on_and_every_pair_is_tested():
     problem = made_order(12, seed=0)
     tested = np.zeros(len(problem.examples), dtype=bool)
     for fold in map(str, range(1, STRICT_PARTS + 1)):

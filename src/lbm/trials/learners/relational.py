@@ -75,7 +75,7 @@ def fold_of_examples(problem: Problem, *, grouped: bool = False) -> NDArray[np.s
 
 
 def strict_fold(problem: Problem, fold: str) -> NDArray[np.str_]:
-    """Return every example's fold, shape (examples,), where no object of test examples is trained on.
+    """Return every example's fold, shape (examples,): a test example has an object no training example has.
 
     Objects are dealt into ten parts, always in the same way. Fold k tests all examples with an object of part
     k; others are named by the parts of their two objects, so that a pair and its mirror stay together.

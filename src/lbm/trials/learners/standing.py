@@ -113,7 +113,7 @@ def verdict_table(rows: Sequence[Row]) -> Table:
 
 def classical_table(rows: Sequence[Row]) -> Table:
     """Return LBM against all classical learners on the same columns, a row for each set and one for all."""
-    verdicts = [line for line in verdict_table(rows).rows if line[2] == "classical"]
+    verdicts = [line for line in verdict_table(rows).rows if line[2] == "classical" and line[0] != UNEVEN]
     lines: list[tuple[str, ...]] = []
     for name in dict.fromkeys(line[0] for line in verdicts):
         means = {learner: sum(values) / len(values) for learner in ("LBM", *CLASSICAL)
