@@ -1,6 +1,7 @@
 """What learning parts are made of: tables, the nets of CILP++, protocols, tests of differences."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ from lbm.trials.learners import tables
 from lbm.trials.learners.cilp import activation, initial_net, log_odds, train_net
 from lbm.trials.learners.comparing import holm, interval_99, paired_chance, ranks
 from lbm.trials.learners.curves import LEARNERS, SETTINGS, clauses_as_theory, curve, drawn_clauses
-from lbm.trials.learners.protocols import chosen, judge_fold, put_aside
+from lbm.trials.learners.protocols import Judged, believed, chosen, judge_fold, put_aside
 from lbm.trials.learners.relational import ORDER, flipped, fold_names, learn_fold, made_order, with_folds
 
 OURS = "example\tlabel\tfold\tbody_literals\n"
@@ -191,6 +192,25 @@ def test_test_labels_have_no_say_under_the_honest_protocol():
     assert chosen(one).epoch == chosen(other).epoch
     assert chosen(one).log_odds.tolist() == chosen(other).log_odds.tolist()
     assert [judged.best for judged in one] != [judged.best for judged in other]
+
+
+@pytest.mark.parametrize("larger", [True, False])
+def test_a_learner_that_hardly_beats_the_larger_class_answers_that_in_its_own_order(larger):
+    odds = np.array([0.5, -3.0, 2.0])
+    judged = Judged({}, 1.0, odds, 1, aside=0.7, surprise=0.5, larger=larger, bar=0.7)
+    assert ((believed(judged) > 0) == larger).all()
+    assert np.argsort(believed(judged)).tolist() == np.argsort(odds).tolist()
+    assert believed(replace(judged, aside=0.71)).tolist() == odds.tolist()
+
+
+def test_the_bar_is_the_share_of_the_larger_class_and_a_standard_error():
+    table = tables.made_table("chess")
+    (judged,) = judge_fold(table, "1", "logistic regression", seed=0, settings=[{"C": 1.0}], epochs=1)
+    train = table.labels[table.folds != "1"]
+    _, aside = put_aside(train, seed=0)
+    assert judged.larger == (train.mean() > 0.5)
+    rate = np.mean(train[aside] == judged.larger)
+    assert judged.bar == pytest.approx(rate + np.sqrt(rate * (1 - rate) / len(aside)))
 
 
 def test_logistic_regression_is_scored_as_scikit_learn_scores_it():

@@ -2,7 +2,8 @@
 
 *Paper*: after whichever epoch is best on the test fold; the mean over folds and seeds of one setting.
 *Honest*: setting and epoch are those that are best on rows put aside from the training folds; then the
-learner is trained anew on all rows of these, and its test rows are scored once.
+learner is trained anew on all rows of these, and its test rows are scored once. A learner that is not better
+on rows put aside than the larger class is, by more than a standard error, is not believed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ class Judged:
         That epoch, from 1.
     aside
         Accuracy there on the rows put aside, and ``surprise``, the mean of -log p of their labels.
+    larger, bar
+        The larger class of the training rows, and what its share of the rows put aside is, plus a standard
+        error.
     """
 
     setting: Setting
@@ -46,6 +50,8 @@ class Judged:
     epoch: int
     aside: float
     surprise: float
+    larger: bool
+    bar: float
 
 
 def judge_fold(
@@ -60,9 +66,12 @@ def judge_fold(
     """Return every setting of a learner on one fold: two fits each."""
     test = table.folds == fold
     train = np.flatnonzero(~test)
-    kept, aside = put_aside(table.labels[train], seed=seed)
-    inner, outer = train[kept], train[aside]
+    kept, held = put_aside(table.labels[train], seed=seed)
+    inner, outer = train[kept], train[held]
     share = share_of_clauses(table.name)
+    larger = bool(table.labels[train].mean() > 0.5)
+    rate = float((table.labels[outer] == larger).mean())
+    bar = rate + (rate * (1 - rate) / len(outer)) ** 0.5
     found = []
     for setting in SETTINGS[learner] if settings is None else settings:
         tried = curve(
@@ -89,13 +98,22 @@ def judge_fold(
             epochs=epochs,
         )
         best = float(accuracies(final, table.labels[test]).max())
-        found.append(Judged(setting, best, final[epoch], epoch + 1, float(right[epoch]), float(costs[epoch])))
+        aside = float(right[epoch]), float(costs[epoch])
+        found.append(Judged(setting, best, final[epoch], epoch + 1, *aside, larger, bar))
     return found
 
 
 def chosen(judged: Sequence[Judged]) -> Judged:
     """Return the setting that is most often right on rows put aside; of several, the least surprised."""
     return min(judged, key=lambda one: (-one.aside, one.surprise))
+
+
+def believed(one: Judged) -> Floats:
+    """Return log-odds of test rows as they count: if need be all for the larger class, in the same order."""
+    odds = one.log_odds
+    if one.aside > one.bar:
+        return odds
+    return np.asarray(odds - odds.min() + 1.0 if one.larger else odds - odds.max() - 1.0)
 
 
 def put_aside(labels: Bools, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
