@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -116,6 +117,16 @@ def test_a_chart_is_svg_with_its_words_and_the_same_bytes_every_time():
     first = paint(chart)
     assert first == paint(chart)
     assert ElementTree.fromstring(first).tag.endswith("svg")
+
+
+def test_places_have_names_and_dots_have_their_intervals():
+    bare = Curve("dots", (1.0, 2.0), (3.0, 4.0), 0, look="dots")
+    wide = replace(bare, low=(2.0, 3.0), high=(4.0, 6.0))
+    chart = Chart("c", "t", "c", "set", "y", (wide,), places=("krk", "alz_amine"))
+    painted = paint(chart)
+    assert "krk" in painted
+    assert "alz_amine" in painted
+    assert len(painted) > len(paint(replace(chart, curves=(bare,))))
 
 
 def test_a_curve_that_is_not_one_is_refused():

@@ -44,7 +44,8 @@ class Chart:
     """Curves on one pair of axes.
 
     ``name`` is that of its file; ``caption`` says in full sentences what is seen. With ``space`` a second
-    axis above shows x as a share of it.
+    axis above shows x as a share of it. With ``places``, these names stand at x = 1, 2, ... in place of
+    numbers.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Chart:
     y_log: bool = False
     y_range: tuple[float, float] | None = None
     space: float | None = None
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,11 @@ def _chart(chart: Chart) -> Figure:
         if len(places) <= TICKS:  # sizes that were chosen say more than powers of ten
             ax.set_xticks(places, [f"{place:g}" for place in places])
             ax.set_xticks([], minor=True)
+    if chart.places:
+        ax.set_xticks(range(1, len(chart.places) + 1), chart.places, rotation=30, ha="right")
     if any(curve.label for curve in chart.curves):
-        ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
+        below = -0.34 if chart.places else -0.16
+        ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=3)
     return figure
 
 
@@ -84,6 +87,8 @@ def _curve(ax: Axes, curve: Curve) -> None:
     look: dict[str, Any] = {"color": colour, "label": curve.label or None}
     if curve.look == "dots":
         ax.plot(curve.x, curve.y, "o", ms=4, zorder=4, **look)
+        if curve.low:
+            ax.vlines(curve.x, curve.low, curve.high, color=colour, lw=1.4, zorder=3)
         return
     if curve.look == "dashes":
         ax.plot(curve.x, curve.y, ls=(0, (4, 2)), lw=1.4, zorder=2, **look)

@@ -120,18 +120,19 @@ def classical_table(rows: Sequence[Row]) -> Table:
                  if (values := seed_means(rows, name, learner, "honest"))}  # fmt: skip
         best = max((one for one in means if one != "LBM"), key=lambda one: means[one])
         mine = [line[6] for line in verdicts if line[0] == name]
-        verdict = "worse" if "worse" in mine else "better" if set(mine) == {"better"} else "better or tied"
+        verdict = "worse" if "worse" in mine else "better" if set(mine) == {"better"} else "not worse"
         gain = f"{100 * (means['LBM'] - means[best]):+.2f}"
         lines.append((name, percent(means["LBM"]), best, percent(means[best]), gain, verdict))
     if lines:
         held = sum(line[5] != "worse" for line in lines)
-        lines.append(("all sets", "", "", "", "", f"never worse on {held} of {len(lines)}"))
+        lines.append(("all sets", "", "", "", "", f"not worse on {held} of {len(lines)}"))
     return Table(
         "LBM against the best of the classical learners on the same columns, honest protocol",
         ("set", "LBM", "best of the others", "its accuracy", "points more", "LBM is"),
         tuple(lines),
         left=(0, 2, 5),
-        note="Worse: significantly so than at least one of them, after Holm's correction.",
+        note="Worse: than at least one of them, better: than each of them, significantly, after Holm's "
+        "correction over all learners and sets.",
     )
 
 
