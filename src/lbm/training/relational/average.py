@@ -4,7 +4,7 @@
 
 Which of several settings is least surprised by a few examples is mostly chance, and so is where training
 begins; the mean over both loses most of it. All machines are trained on all rows: draws of them, with or
-without replacement, cost more than they gave (see decision 10).
+without replacement, cost one of two small sets more than they gave the other (see decision 10).
 """
 
 from __future__ import annotations
