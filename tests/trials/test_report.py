@@ -159,7 +159,7 @@ def test_the_command_writes_report_tables_and_figures_and_finds_them_again(tmp_p
 def test_a_run_without_time_says_so_and_ends_with_three(tmp_path, capsys):
     assert main(["reproduce", "xor", "--seconds", "0.001", "--out", str(tmp_path)]) == 3
     said = capsys.readouterr().out
-    assert "6 of 6 pieces are missing" in said
+    assert "6 of 6 pieces are missing; the first: not run: budget" in said
     assert "not run: budget" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 

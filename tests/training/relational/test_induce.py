@@ -60,6 +60,14 @@ def test_a_plain_concept_is_found_and_said_as_a_rule():
     assert ((found.log_odds > 0) == np.array(coloured().labels)).all()
 
 
+def test_the_setting_that_is_least_surprised_by_rows_put_aside_is_taken():
+    good, idle = Setting(1, 0.05, 0.01), Setting(1, 1e-9, 0.01)
+    for settings in ((good, idle), (idle, good)):
+        found = induce(coloured(), folds=3, **{**QUICK, "settings": settings})
+        assert {fold.setting for fold in found.folds} == {good}
+        assert found.mean()[0] == 1
+
+
 @pytest.mark.slow  # each process imports torch
 def test_scores_do_not_depend_on_the_number_of_processes():
     one, two = (induce(coloured(), folds=3, n_jobs=jobs, **QUICK) for jobs in (1, 2))

@@ -187,5 +187,8 @@ def _say(
         streams.say(f"{outcome.part.TITLE}{mark}")
         streams.say(*(f"  {finding}" for finding in outcome.part.section(outcome.rows).findings))
         if outcome.missing:
-            streams.say(f"  {len(outcome.missing)} of {len(outcome.pieces)} pieces are missing")
+            why = next(iter(outcome.missing.values()))
+            streams.say(
+                f"  {len(outcome.missing)} of {len(outcome.pieces)} pieces are missing; the first: {why}"
+            )
     streams.say(str(report))
