@@ -25,7 +25,7 @@ EPOCHS: Final = 30
 
 TREES: Final = 100
 
-RATES: Final = ({"rate": 0.01, "l2": 0.05}, {"rate": 0.01, "l2": 2.0})
+RATES: Final = ({"rate": 0.01, "l2": 0.05}, {"rate": 0.03, "l2": 0.005})
 SETTINGS: Final[Mapping[str, tuple[Setting, ...]]] = {
     "CILP++": ({"rate": 0.01}, {"rate": 0.03}),
     "RBM": RATES,
