@@ -84,13 +84,15 @@ GRID: Final = grid()
 class Tested:
     """One fold: its name, its scores, and what they were reached with.
 
-    ``setting`` is the best; ``share`` is that of rules over relations in the mixture, 0 where there are none;
-    ``machines`` were averaged, and ``columns`` is how many a machine saw, at most.
+    ``setting`` is the best; ``share`` is that of rules over relations in the mixture, 0 where there are none,
+    and ``alone`` are the scores of the machines without these; ``machines`` were averaged, and ``columns`` is
+    how many a machine saw, at most.
     """
 
     name: str
     examples: int
     scores: Scores
+    alone: Scores
     setting: Setting
     columns: int
     share: float = 0.0
@@ -254,13 +256,15 @@ def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
     )
     asked = [k for k in range(len(examples)) if test[k]]
     odds = average.decision_function(fitted.transform([examples[k] for k in asked]))
+    alone = scores = score(odds, labels[test])
     share = 0.0
     if task.rules is not None:
         held = ranking.log_odds[: together(machines)].mean(axis=0)
         share = task.rules.share(train, held, task.names)
         odds = task.rules.mixed(odds, train, np.array(asked), share)
-    scores = score(odds, labels[test])
-    tested = Tested(name, len(asked), scores, ranking.settings[0], average.columns, share, machines)
+        scores = score(odds, labels[test])
+    setting = ranking.settings[0]
+    tested = Tested(name, len(asked), scores, alone, setting, average.columns, share, machines)
     return tested, odds
 
 

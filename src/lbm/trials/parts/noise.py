@@ -15,7 +15,7 @@ from lbm.trials.pictures import Chart, Curve, Picture
 
 NAME: Final = "noise"
 TITLE: Final = "Noise: labels flipped in training"
-REVISION: Final = 1
+REVISION: Final = 2
 ALONE: Final = False
 COLUMNS: Final = {
     "set": str,
@@ -36,7 +36,7 @@ WITH, WITHOUT = "order", "none"
 SEEDS: Final = 5
 QUICK_SET: Final = "order"
 
-COST: Final = {"alz_amine": 8.0, "alz_acetyl": 20.0, "alz_memory": 8.0, "alz_toxic": 12.0, QUICK_SET: 1.0}
+COST: Final = {"alz_amine": 5.0, "alz_acetyl": 10.0, "alz_memory": 5.0, "alz_toxic": 7.0, QUICK_SET: 0.6}
 
 
 def pieces(quick: bool) -> list[Piece]:
@@ -55,7 +55,7 @@ def pieces(quick: bool) -> list[Piece]:
 
 
 def measure(key: Key) -> list[Row]:
-    """Return two rows: the same flipped labels with the rules of an order, and without."""
+    """Return two rows: one machine trained on flipped labels, with the rules of an order and without."""
     name, fold, seed = str(key["set"]), str(key["fold"]), int(key["seed"])
     problem = flipped(
         with_folds(problem_named(name)),
@@ -64,22 +64,15 @@ def measure(key: Key) -> list[Row]:
         together=key["how"] == TOGETHER,
         seed=1000 * seed + int(fold),
     )
-    rows: list[Row] = []
-    for rules in (WITH, WITHOUT):
-        begun = time.perf_counter()
-        done = learn_fold(
-            problem, fold, seed=seed, order=True, rules=rules == WITH, few=True, small=name == QUICK_SET
-        ).tested
-        rows.append(
-            {
-                **key,
-                "rules": rules,
-                "accuracy": round(done.scores.accuracy, 6),
-                "share": round(done.share, 6),
-                "seconds": round(time.perf_counter() - begun, 3),
-            }
-        )
-    return rows
+    begun = time.perf_counter()
+    done = learn_fold(
+        problem, fold, seed=seed, order=True, rules=True, few=True, small=name == QUICK_SET
+    ).tested
+    both = {"seconds": round(time.perf_counter() - begun, 3)}
+    return [
+        {**key, "rules": rules, "accuracy": round(scores.accuracy, 6), "share": round(share, 6), **both}
+        for rules, scores, share in ((WITH, done.scores, done.share), (WITHOUT, done.alone, 0.0))
+    ]
 
 
 # --- what is shown ---------------------------------------------------------------------------------
@@ -135,7 +128,7 @@ def section(rows: Sequence[Row]) -> Section:
         findings=tuple(_findings(rows)),
         tables=(table,) if table.rows else (),
         notes=(
-            "Columns say how two compounds differ. Both machines are the same but for the rules; "
+            "Columns say how two compounds differ. One machine is scored with the rules and without; "
             "settings, the weight of labels and the share of the rules come from training labels, flipped "
             "as they are. Folds are the authors' own; each is tested once, two for each of five seeds. p: "
             "paired over folds, with Nadeau and Bengio's correction, then Holm's.",
