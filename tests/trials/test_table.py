@@ -87,6 +87,9 @@ def test_a_row_for_each_set_says_how_lbm_stands_against_classical_learners():
 def test_what_knowledge_adds_is_the_difference():
     rows = [*folds_of("LBM", [0.9, 0.8]), *folds_of("LBM without knowledge", [0.8, 0.8])]
     assert [line[-1] for line in knowledge_table(rows).rows] == ["+5.00", "+5.00"]
+    ruled = {**row("alz_amine", BEST, honest=0.9), "without_rules": 0.7}
+    assert knowledge_table([ruled]).rows == (("alz_amine", BEST, "honest", "90.00", "70.00", "+20.00"),)
+    assert not knowledge_table([row("krk", BEST, honest=0.9)]).rows
 
 
 def test_our_best_is_measured_on_every_fold_of_every_set_with_five_seeds():

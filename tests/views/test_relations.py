@@ -5,6 +5,9 @@ import json
 import pytest
 
 from lbm.datasets import write_problem
+from lbm.training.relational import induce
+from lbm.training.relational.scores import Scores
+from lbm.views.commands.induce import facts_of, lines
 from lbm.views.entry import main
 
 
@@ -93,6 +96,21 @@ def test_induce_prints_folds_means_and_rules_and_saves_a_model(trains, tmp_path,
     assert found["accuracy"]["mean"] == pytest.approx(mean, abs=1e-6)
     assert main(["rules", str(out)]) == 0
     assert "eastbound" in capsys.readouterr().out
+
+
+def test_what_rules_over_relations_add_is_said_beside_the_scores():
+    def found(share):
+        with_rules, alone = Scores(0.9, 0.9, 0.9, 0.9), Scores(0.7, 0.7, 0.7, 0.7)
+        tested = induce.Tested(
+            "1", 10, with_rules, alone, induce.Setting(size=2, learning_rate=0.01, l2=0.05), 4, share
+        )
+        return induce.Induction("drugs", "comparison", (tested,), None, None, None, ())
+
+    (said,) = [line for line in lines(found(0.25)) if "without them" in line]
+    assert "weigh 25% of the score" in said
+    assert said.endswith("without them accuracy is 70.00")
+    assert facts_of(found(0.25))["folds"][0]["accuracy_without_rules"] == 0.7
+    assert not any("without them" in line for line in lines(found(0.0)))
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def test_rules_over_relations_tell_what_no_column_does():
     assert alone.mean()[0] < 0.75
     assert both.mean()[0] > alone.mean()[0]
     assert all(fold.share > 0 for fold in both.folds)
+    assert [fold.alone for fold in both.folds] == [fold.scores for fold in alone.folds]
 
 
 def test_knowledge_is_about_relations_if_it_names_the_target_with_arguments():

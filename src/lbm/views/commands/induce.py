@@ -164,8 +164,10 @@ def lines(found: Induction) -> list[str]:
     said = list(streams.table(rows, right=range(1, len(rows[0]))))
     if any(fold.share for fold in found.folds):
         share = sum(fold.share for fold in found.folds) / len(found.folds)
+        alone = sum(fold.alone.accuracy for fold in found.folds) / len(found.folds)
         said.append(
-            f"rules over relations weigh {share:.0%} of the score, the table the rest (mean of the folds)"
+            f"rules over relations weigh {share:.0%} of the score, the table the rest (mean of the folds); "
+            f"without them accuracy is {_percent(alone)}"
         )
     several = max(fold.machines for fold in found.folds)
     if several > 1:
@@ -187,6 +189,7 @@ def facts_of(found: Induction) -> dict[str, Any]:
             "l2": fold.setting.l2,
             "machines": fold.machines,
             "share": fold.share,
+            "accuracy_without_rules": _number(fold.alone.accuracy),
         }
         for fold in found.folds
     ]
