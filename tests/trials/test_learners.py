@@ -181,6 +181,14 @@ def test_rows_put_aside_are_of_both_classes_and_none_is_lost(positive, negative,
     assert set(labels[kept]) == set(labels[aside]) == {True, False}
 
 
+def test_where_folds_are_areas_one_of_those_trained_on_is_put_aside_each_in_turn():
+    areas = np.array(["ai", "theory", "ai", "systems", "theory"])
+    turns = [put_aside(areas == "ai", seed=seed, areas=areas) for seed in range(4)]
+    assert [set(areas[aside]) for _, aside in turns] == [{"ai"}, {"systems"}, {"theory"}, {"ai"}]
+    for kept, aside in turns:
+        assert sorted([*kept.tolist(), *aside.tolist()]) == list(range(5))
+
+
 def test_test_labels_have_no_say_under_the_honest_protocol():
     """With other test labels, choice and predictions stay the same; the paper's figure moves."""
     table = tables.made_table("chess")
@@ -201,6 +209,19 @@ def test_a_learner_that_hardly_beats_the_larger_class_answers_that_in_its_own_or
     assert ((believed(judged) > 0) == larger).all()
     assert np.argsort(believed(judged)).tolist() == np.argsort(odds).tolist()
     assert believed(replace(judged, aside=0.71)).tolist() == odds.tolist()
+
+
+def test_a_set_of_areas_is_judged_by_an_area_put_aside():
+    drawn = tables.made_table("chess")
+    found = [judge_fold(one, "1", "logistic regression", seed=0, settings=[{"C": 1.0}], epochs=1)[0]
+             for one in (drawn, replace(drawn, areas=True))]  # fmt: skip
+    second = drawn.folds == "2"  # the first of those trained on
+    model = LogisticRegression(C=1.0, max_iter=2000).fit(
+        drawn.cells[drawn.folds == "3"], drawn.labels[drawn.folds == "3"]
+    )
+    assert found[1].aside == pytest.approx(model.score(drawn.cells[second], drawn.labels[second]))
+    assert found[0].log_odds.tolist() == found[1].log_odds.tolist()
+    assert not tables.permuted(replace(drawn, areas=True), folds=3, seed=0).areas
 
 
 def test_the_bar_is_the_share_of_the_larger_class_and_a_standard_error():

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.trials.learners.curves import SETTINGS, Setting, curve, share_of_clauses
-from lbm.trials.learners.tables import Bools, LabelledTable
+from lbm.trials.learners.tables import Bools, LabelledTable, Names
 
 Floats = NDArray[np.float64]
 
 ASIDE: Final = 0.2
-"""The share of training rows on which settings and epochs are chosen."""
+"""The share of training rows on which settings and epochs are chosen, where folds are no areas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ def judge_fold(
     """Return every setting of a learner on one fold: two fits each."""
     test = table.folds == fold
     train = np.flatnonzero(~test)
-    kept, held = put_aside(table.labels[train], seed=seed)
+    areas = table.folds[train] if table.areas else None
+    kept, held = put_aside(table.labels[train], seed=seed, areas=areas)
     inner, outer = train[kept], train[held]
     share = share_of_clauses(table.name)
     larger = bool(table.labels[train].mean() > 0.5)
@@ -116,11 +117,18 @@ def believed(one: Judged) -> Floats:
     return np.asarray(odds - odds.min() + 1.0 if one.larger else odds - odds.max() - 1.0)
 
 
-def put_aside(labels: Bools, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return numbers of rows to train on and of rows put aside, classes in proportion.
+def put_aside(
+    labels: Bools, *, seed: int, areas: Names | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return numbers of rows to train on and of rows put aside.
 
-    Rows are drawn one by one, as the paper's folds are: what is chosen is for test folds like these.
+    What is put aside is like what is tested later: an area where test folds are areas, each in turn as seeds
+    go up; else rows drawn one by one, classes in proportion, as the paper's folds are.
     """
+    if areas is not None:
+        names = sorted(set(areas.tolist()))
+        one = areas == names[seed % len(names)]
+        return np.flatnonzero(~one), np.flatnonzero(one)
     rng = np.random.default_rng([seed, 3])
     aside = []
     for kind in (True, False):

@@ -53,6 +53,8 @@ class LabelledTable:
     labels, folds, pairs
         Shape (rows,). Rows with the same name in ``pairs`` are one pair of objects in both directions;
         elsewhere every row has a name of its own.
+    areas
+        Whether folds are areas of what the rows are about: a fold is then unlike the others.
     """
 
     name: str
@@ -60,6 +62,7 @@ class LabelledTable:
     labels: Bools
     folds: Names
     pairs: Names
+    areas: bool = False
 
     @property
     def fold_names(self) -> list[str]:
@@ -89,12 +92,12 @@ def paper_table(name: str) -> LabelledTable:
     if name in MADE:
         return made_table(name)
     if name == "uwcse":
-        return table_of(data_problem(name), depth=DEPTH[name])
+        return replace(table_of(data_problem(name), depth=DEPTH[name]), areas=True)
     place = data_directory()
     if place is None:
         raise FileError(f"cannot read {name}: set LBM_DATA to the directory of the data sets")
     folder, file = _FILES.get(name, (name, "bcp_i3.tsv"))
-    return read_table(place / folder / file, name)
+    return replace(read_table(place / folder / file, name), areas=name == UNEVEN)
 
 
 def made_table(name: str) -> LabelledTable:
@@ -173,4 +176,5 @@ def permuted(table: LabelledTable, *, folds: int, seed: int) -> LabelledTable:
     else:
         labels = rng.permutation(table.labels)
     drawn = draw_folds(group.tolist(), labels.tolist(), folds=folds, seed=rng)
-    return replace(table, labels=labels, folds=np.array([str(number + 1) for number in drawn.tolist()]))
+    names = np.array([str(number + 1) for number in drawn.tolist()])
+    return replace(table, labels=labels, folds=names, areas=False)
