@@ -194,6 +194,8 @@ def test_the_page_of_results_is_what_the_stored_tables_give():
 
 def test_tables_of_a_run_are_taken_over_and_give_a_page(tmp_path):
     run, results, page = tmp_path / "run", tmp_path / "results", tmp_path / "page.md"
+    readme = tmp_path / "README.md"
+    readme.write_text("before\n<!-- written by tools/results.py -->\nstale\n<!-- until here -->\nafter\n")
     assert main(["reproduce", "softplus", "--out", str(run)]) == 0
     order = [
         sys.executable,
@@ -202,6 +204,8 @@ def test_tables_of_a_run_are_taken_over_and_give_a_page(tmp_path):
         str(results),
         "--page",
         str(page),
+        "--readme",
+        str(readme),
     ]
     subprocess.run([*order, "--take", str(run)], check=True)
     text = page.read_text(encoding="utf-8")
@@ -210,5 +214,7 @@ def test_tables_of_a_run_are_taken_over_and_give_a_page(tmp_path):
         assert (tmp_path / "page" / name).exists()
     assert (results / "softplus.csv").read_bytes() == (run / "softplus.csv").read_bytes()
     assert subprocess.run([*order, "--check"], check=False).returncode == 0
+    assert readme.read_text().split("<!--")[0::2] == ["before\n", " until here -->\nafter\n"]
+    assert "stale" not in readme.read_text()
     page.write_text(text + " ", encoding="utf-8")
     assert subprocess.run([*order, "--check"], check=False, capture_output=True).returncode == 1
