@@ -65,6 +65,18 @@ def test_without_a_directory_of_data_the_error_says_what_to_set(monkeypatch):
             tables.paper_table(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "rows", "positive", "areas"),
+    [("uwcse", 339, 113, True), (tables.UNEVEN, 2824, 113, True), ("alz_amine", 686, 343, False)],
+)
+def test_published_tables_have_their_rows_and_folds(dataset, name, rows, positive, areas):
+    dataset(name.removesuffix("_2711"))
+    table = tables.paper_table(name)
+    assert (len(table.labels), int(table.labels.sum())) == (rows, positive)
+    assert table.areas == areas
+    assert len(table.fold_names) == (5 if areas else 10)
+
+
 def paired_table(pairs):
     names = np.array([f"{k}" for k in range(pairs) for _ in range(2)])
     labels = np.tile([True, False], pairs)
