@@ -7,16 +7,21 @@ come from training folds.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lbm.datasets import family, krk_relations
+from lbm.knowledge.formula import atom_name
+from lbm.knowledge.theory import Theory
+from lbm.relations.evidence.rules import ground
 from lbm.relations.problem import Problem, make_problem
 from lbm.relations.prolog.reader import read_clauses
-from lbm.relations.prolog.terms import Term, arguments
-from lbm.trials.learners.tables import data_problem
+from lbm.relations.prolog.terms import Term, arguments, write
+from lbm.trials.learners.tables import data_directory, data_problem
 
 if TYPE_CHECKING:
     from lbm.training.relational.induce import Tested
@@ -43,6 +48,11 @@ OBJECTS: Final = 12
 
 def problem_named(name: str) -> Problem:
     """Return a problem: of ``LBM_DATA``, or one that the package makes: family, chess or order."""
+    return _problem(name, data_directory())
+
+
+@lru_cache(maxsize=2)  # pieces of a set follow one another
+def _problem(name: str, _place: Path | None) -> Problem:
     if name == "family":
         return family()
     if name == "chess":
@@ -53,6 +63,12 @@ def problem_named(name: str) -> Problem:
 def is_order(name: str) -> bool:
     """Return whether examples of a problem compare two objects."""
     return name == "order" or name.startswith("alz_")
+
+
+@lru_cache(maxsize=2)
+def order_rules(examples: frozenset[Term]) -> Theory:
+    """Return what holds of an order, ground over the objects of these examples."""
+    return ground(ORDER, [atom_name(write(example)) for example in examples])
 
 
 def fold_names(name: str) -> list[str]:
@@ -169,7 +185,7 @@ def learn_fold(
         names = fold_of_examples(problem, grouped=folds == GROUPED)
     sizes = [one.size for one in grid]
     settings = tuple(dict.fromkeys(replace(one, size=max(sizes)) if order else one for one in grid))
-    found, theory = read_rules(ORDER if rules else None, problem)
+    found, theory = read_rules(order_rules(frozenset(problem.examples)) if rules else None, problem)
     features = "comparison" if order else "constants"
     columns = RelationalColumns(problem, features=features, size=max(sizes))
     task = Task(
