@@ -161,12 +161,12 @@ def test_aleph_may_say_that_two_pieces_share_a_column_or_row_of_the_board(monkey
     assert aleph.aleph_problem("alz_amine")[1]["minacc"] == 0.7
 
 
-def test_noise_tests_every_fold_once():
+def test_noise_tests_five_folds_once_each():
     keys = [piece.key for piece in noise.pieces(False)]
     for share in noise.SHARES:
         some = [key["fold"] for key in keys
                 if (key["set"], key["flipped"], key["how"]) == ("alz_amine", share, "apart")]  # fmt: skip
-        assert sorted(some, key=int) == [str(k + 1) for k in range(10)]
+        assert some == ["1", "3", "5", "7", "9"]
 
 
 SMALL = {

@@ -8,6 +8,7 @@ A series of draws has shape (chains, draws); leading axes hold several series.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -84,6 +85,28 @@ def estimate(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None
         They count towards convergence; one that never varies is skipped.
     """
     truth, keeps, others = _checked(true, valid, also)
+    return _estimate(truth, keeps, *_judged(others))
+
+
+def estimates(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None) -> list[Estimate]:
+    """Return :func:`estimate` for each of several queries, shape (queries, chains, draws).
+
+    The other series are looked at once for all of them.
+    """
+    checked = [_checked(query, valid, also) for query in np.asarray(true)]
+    if not checked:
+        return []
+    others = _judged(checked[0][2])
+    return [_estimate(truth, keeps, *others) for truth, keeps, _ in checked]
+
+
+def _judged(others: NDArray[np.generic]) -> tuple[list[float], list[float]]:
+    """Return the effective sizes and R-hats of series that vary."""
+    varying = [series for series in others if series.min() < series.max()]
+    return [float(effective_size(series)) for series in varying], [float(r_hat(series)) for series in varying]
+
+
+def _estimate(truth: Bools, keeps: Bools, sizes: Sequence[float], others: Sequence[float]) -> Estimate:
     chains, draws = truth.shape
     counted = int(keeps.sum())
     if not counted:
@@ -92,10 +115,7 @@ def estimate(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None
     hits = int((truth & keeps).sum())
     p = hits / counted
 
-    varying = [series for series in others if series.min() < series.max()]
-    sizes = [float(effective_size(series)) for series in varying]
-    r_hats = [float(r_hat(series)) for series in varying]
-    size = math.nan
+    size, r_hats = math.nan, list(others)
     if 0 < hits < counted:
         z = keeps * (truth - p) / kept
         r_hats.append(float(r_hat(z)))
@@ -167,7 +187,7 @@ def effective_size(draws: ArrayLike, *, kind: str = "bulk") -> float | Floats:
     if series.shape[-1] < 4 or not series.shape[-2]:
         return _answer(np.full(series.shape[:-2], np.nan))
     halves = _split(np.where(_finite(series)[..., None, None], series, 0.0))
-    found = _sizes(_normal_scores(halves) if kind == "bulk" else halves)
+    found = _sizes(_ranked(halves) if kind == "bulk" else halves)
     return _answer(np.where(_finite(series), found, np.nan))
 
 
@@ -195,7 +215,7 @@ def r_hat(draws: ArrayLike) -> float | Floats:
     halves = _split(np.where(_finite(series)[..., None, None], series, 0.0))
     distances = np.abs(halves - np.median(halves, axis=(-2, -1), keepdims=True))
     # Distances may all be alike where draws are not: fmax passes over the nan.
-    found = np.fmax(_spread(_normal_scores(halves)), _spread(_normal_scores(distances)))
+    found = np.fmax(_spread(_ranked(halves)), _spread(_ranked(distances)))
     return _answer(np.where(_finite(series), found, np.nan))
 
 
@@ -220,6 +240,17 @@ def _split(series: Floats) -> Floats:
     """Return every chain as two, its first and its last half."""
     half = series.shape[-1] // 2
     return np.concatenate([series[..., :half], series[..., -half:]], axis=-2)
+
+
+def _ranked(series: Floats) -> Floats:
+    """Return normal scores, or 0 and 1 for draws of only two values.
+
+    Scores of two values are two values: the same series but for scale and shift, which change neither R-hat
+    nor the effective size.
+    """
+    low, high = series.min(axis=(-2, -1), keepdims=True), series.max(axis=(-2, -1), keepdims=True)
+    larger = series == high
+    return larger.astype(float) if (larger | (series == low)).all() else _normal_scores(series)
 
 
 def _normal_scores(series: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula
 from lbm.reasoning.sampling.chains import Bools
-from lbm.reasoning.sampling.diagnostics import Estimate, estimate
+from lbm.reasoning.sampling.diagnostics import Estimate, estimate, estimates
 from lbm.reasoning.sampling.problems import LANES, Problem, Seen, spread, truth
 from lbm.reasoning.sampling.targets import Floats
 
@@ -98,10 +98,8 @@ def _all(problem: Problem, kept: Sequence[Seen]) -> dict[str, Estimate]:
     last = _thin(kept[len(kept) // 2 :])
     valid = np.array([keeps for _, keeps, _ in last]).T
     also = np.array([[score, keeps] for _, keeps, score in last], dtype=float).transpose(1, 2, 0)
-    return {
-        name: estimate(np.array([x[i] for x, _, _ in last]).T, valid, also=also)
-        for i, name in enumerate(problem.atoms)
-    }
+    true = np.array([x for x, _, _ in last]).transpose(1, 2, 0)
+    return dict(zip(problem.atoms, estimates(true, valid, also=also), strict=True))
 
 
 def _thin(kept: Sequence[Seen]) -> Sequence[Seen]:

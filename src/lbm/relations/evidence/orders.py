@@ -267,12 +267,13 @@ def put_back(line: Ints, must: Bools, turn: Floats, chosen: Ints, uniform: Float
                 most = max(most, logs[k + 1])
             total = 0.0
             for k in range(low, high + 1):
-                total += np.exp(logs[k] - most)
+                logs[k] = np.exp(logs[k] - most)  # a weight from here on
+                total += logs[k]
             rest = uniform[lane, thing] * total
             target = low
             for k in range(low, high + 1):
                 target = k
-                rest -= np.exp(logs[k] - most)
+                rest -= logs[k]
                 if rest < 0.0:
                     break
             for k in range(things - 1, target, -1):

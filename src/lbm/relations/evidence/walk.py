@@ -19,7 +19,7 @@ from lbm.errors import NoAnswer
 from lbm.reasoning.clock import spent
 from lbm.reasoning.engine.compiled import compiled
 from lbm.reasoning.engine.presolve import WeightedClauses
-from lbm.reasoning.sampling.diagnostics import Estimate, estimate
+from lbm.reasoning.sampling.diagnostics import Estimate, estimates
 
 LANES: Final = 64
 """Chains that run side by side."""
@@ -211,7 +211,7 @@ def _judge(kept: list[Bools], scores: list[Floats]) -> list[Estimate]:
     x = np.array(kept[half::step]).transpose(2, 1, 0)  # (columns, chains, draws)
     score = np.array(scores[half::step]).T[None]
     valid = np.ones(score.shape[1:], bool)
-    return [estimate(np.ascontiguousarray(series), valid, also=score) for series in x]
+    return estimates(np.ascontiguousarray(x), valid, also=score)
 
 
 def _states(

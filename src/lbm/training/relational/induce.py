@@ -260,8 +260,9 @@ def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
     share = 0.0
     if task.rules is not None:
         held = ranking.log_odds[: together(machines)].mean(axis=0)
-        share = task.rules.share(train, held, task.names)
-        odds = task.rules.mixed(odds, train, np.array(asked), share)
+        trust = task.rules.trust(train)
+        share = task.rules.share(train, held, task.names, trust)
+        odds = task.rules.mixed(odds, train, np.array(asked), share, trust)
         scores = score(odds, labels[test])
     setting = ranking.settings[0]
     tested = Tested(name, len(asked), scores, alone, setting, average.columns, share, machines)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,24 @@ from lbm.relations.problem import Problem
 from lbm.relations.prolog.terms import write
 from lbm.training.learners.fitting import read_knowledge
 
+CHOOSING: Final = 128
+SCORING: Final = 512
+"""Sweeps of each chain where labels are soft, to choose their weight and to score by it.
+
+Wrong labels leave many orders nearly as good, among which chains may never agree; to score an example, its
+chance to a hundredth is enough.
+"""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trust:
+    """Rules made ready, and the weight of each training label as their evidence; None: labels are hard."""
+
+    ready: Prepared
+    weight: float | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,41 +53,50 @@ class Rules:
     names: tuple[str, ...]
     labels: tuple[bool, ...]
 
-    def log_odds(self, known: Ints, asked: Ints, ready: Prepared | None = None) -> Floats:
-        """Return the log-odds of examples given the labels of others; both are numbers of examples.
+    def trust(self, train: Ints) -> Trust:
+        """Return the weight of labels: none, they are hard, where some world keeps them all.
 
-        Labels that no world keeps are given a weight, chosen among themselves.
+        Else it is the one under which labels held out are likeliest, given the others.
         """
-        ready = prepare(self.theory) if ready is None else ready
-        evidence = {self.names[k]: self.labels[k] for k in known.tolist()}
-        queries = [self.names[k] for k in asked.tolist()]
+        ready, evidence = prepare(self.theory), self._evidence(train)
         try:
-            found = marginals(ready, evidence, list(dict.fromkeys(queries)), seed=0)
+            marginals(ready, evidence, [])
         except NoWorlds:
-            weight = choose_weight(ready, evidence, seed=0).weight
-            found = marginals(ready, evidence, list(dict.fromkeys(queries)), weight=weight, seed=0)
+            return Trust(ready, choose_weight(ready, evidence, sweeps=CHOOSING, seed=0).weight)
+        return Trust(ready, None)
+
+    def log_odds(self, known: Ints, asked: Ints, trust: Trust) -> Floats:
+        """Return the log-odds of examples given the labels of others; both are numbers of examples."""
+        queries = [self.names[k] for k in asked.tolist()]
+        distinct = list(dict.fromkeys(queries))
+        sweeps = None if trust.weight is None else SCORING
+        found = marginals(
+            trust.ready, self._evidence(known), distinct, weight=trust.weight, sweeps=sweeps, seed=0
+        )
         return log_odds([found[name] for name in queries])
 
-    def share(self, train: Ints, held: Floats, folds: NDArray[np.str_]) -> float:
+    def _evidence(self, known: Ints) -> dict[str, bool]:
+        return {self.names[k]: self.labels[k] for k in known.tolist()}
+
+    def share(self, train: Ints, held: Floats, folds: NDArray[np.str_], trust: Trust) -> float:
         """Return w, from the table's log-odds of training examples held out; NaN where there are none."""
         judged = ~np.isnan(held)
         if not judged.any():
             return 0.5
-        ready = prepare(self.theory)
         rules = np.zeros(len(train))
         for name in sorted(set(folds[train[judged]].tolist())):
             part = judged & (folds[train] == name)
-            rules[part] = self.log_odds(train[folds[train] != name], train[part], ready)
+            rules[part] = self.log_odds(train[folds[train] != name], train[part], trust)
         labels = np.array(self.labels)[train]
         return mix(held[judged], rules[judged], labels[judged])
 
-    def mixed(self, table: Floats, train: Ints, asked: Ints, share: float) -> Floats:
+    def mixed(self, table: Floats, train: Ints, asked: Ints, share: float, trust: Trust) -> Floats:
         """Return the mixture for examples that were not trained on."""
         if not share:
             return table
         # A table may be surer than rules ever are: both keep to what evidence calls certain.
         bounded = log_odds(1 / (1 + np.exp(-np.clip(table, -500, 500))))
-        return np.asarray((1 - share) * bounded + share * self.log_odds(train, asked))
+        return np.asarray((1 - share) * bounded + share * self.log_odds(train, asked, trust))
 
 
 def read_rules(knowledge: Theory | str | Path | None, problem: Problem) -> tuple[Rules | None, Theory | None]:
