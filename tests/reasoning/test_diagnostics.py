@@ -17,6 +17,7 @@ from lbm.reasoning.sampling.diagnostics import (
     Estimate,
     effective_size,
     estimate,
+    estimates,
     jeffreys,
     r_hat,
     wilson,
@@ -279,6 +280,17 @@ def test_an_estimate_is_the_share_of_valid_states_and_counts_them():
     assert (found.chains, found.draws) == (6, 900)
     assert found.effective_size <= len(hits)
     assert (found.low, found.high) == wilson(found.probability * found.effective_size, found.effective_size)
+
+
+def test_several_queries_are_judged_as_each_is_alone():
+    rng = np.random.default_rng(9)
+    true, valid = (
+        rng.random((3, 6, 300)) < np.array([0.1, 0.5, 1.1])[:, None, None],
+        rng.random((6, 300)) < 0.7,
+    )
+    also = np.stack([autoregressive(rng, (6, 300), 0.5), np.ones((6, 300))])
+    assert estimates(true, valid, also=also) == [estimate(query, valid, also=also) for query in true]
+    assert estimates(true[:0], valid) == []
 
 
 def test_discarded_states_say_nothing_about_the_query():

@@ -1,5 +1,6 @@
 """Induction: honest scores on folds, whatever the number of processes; knowledge of both kinds."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -107,6 +108,19 @@ def test_rules_over_relations_tell_what_no_column_does():
     assert both.mean()[0] > alone.mean()[0]
     assert all(fold.share > 0 for fold in both.folds)
     assert [fold.alone for fold in both.folds] == [fold.scores for fold in alone.folds]
+
+
+def test_labels_are_hard_evidence_until_no_world_keeps_them_all():
+    rules, _ = read_rules(ORDER, ordered())
+    every = np.arange(len(rules.labels))
+    hard = rules.trust(every[:30])
+    assert hard.weight is None
+    assert (np.sign(rules.log_odds(every[:30], every[30:], hard)) == -1).all()
+    first = rules.names.index("ex(x0, x6)")
+    wrong = replace(rules, labels=tuple(label and k != first for k, label in enumerate(rules.labels)))
+    soft = wrong.trust(every)
+    assert soft.weight is not None
+    assert wrong.log_odds(every, np.array([first]), soft)[0] > 0, "those between say that x0 is before x6"
 
 
 def test_knowledge_is_about_relations_if_it_names_the_target_with_arguments():
