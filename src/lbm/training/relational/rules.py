@@ -21,6 +21,7 @@ from lbm.knowledge.formula import atom_name
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence import choose_weight, ground, log_odds, marginals, mix, prepare
 from lbm.relations.evidence.residual import Prepared
+from lbm.relations.evidence.weights import WEIGHTS
 from lbm.relations.problem import Problem
 from lbm.relations.prolog.terms import write
 from lbm.training.learners.fitting import read_knowledge
@@ -62,7 +63,8 @@ class Rules:
         try:
             marginals(ready, evidence, [])
         except NoWorlds:
-            return Trust(ready, choose_weight(ready, evidence, sweeps=CHOOSING, seed=0).weight)
+            soft = [weight for weight in WEIGHTS if weight is not None]
+            return Trust(ready, choose_weight(ready, evidence, weights=soft, sweeps=CHOOSING, seed=0).weight)
         return Trust(ready, None)
 
     def log_odds(self, known: Ints, asked: Ints, trust: Trust) -> Floats:
