@@ -123,6 +123,14 @@ def test_labels_are_hard_evidence_until_no_world_keeps_them_all():
     assert wrong.log_odds(every, np.array([first]), soft)[0] > 0, "those between say that x0 is before x6"
 
 
+def test_labels_of_which_any_but_all_can_be_kept_are_soft():
+    rules, _ = read_rules(ORDER, ordered())
+    circle = np.array([rules.names.index(f"ex(x{k}, x{(k + 1) % 5})") for k in range(5)])
+    turned = replace(rules, labels=tuple(label or k == circle[4] for k, label in enumerate(rules.labels)))
+    assert turned.trust(circle[:4]).weight is None
+    assert turned.trust(circle).weight is not None
+
+
 def test_knowledge_is_about_relations_if_it_names_the_target_with_arguments():
     problem = ordered()
     rules, theory = read_rules(ORDER, problem)
