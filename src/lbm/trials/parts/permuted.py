@@ -141,11 +141,12 @@ def section(rows: Sequence[Row]) -> Section:
         tables=(table,) if table.rows else (),
         notes=(
             f"LBM on the paper's columns, {len(SETTINGS['LBM'])} settings, {EPOCHS} epochs ({QUICK_EPOCHS} "
-            f"on sets that the package makes), {FOLDS} folds drawn anew for each permutation. The paper "
-            "protocol has the better of its settings for each permutation. The honest protocol answers the "
-            "larger class where rows put aside do not show more by a standard error; a learner that is "
-            "believed says both classes, and is right less often than the majority rate where classes are "
-            "uneven: balanced accuracy, of which chance has 50 %, is beside it.",
+            f"on sets that the package makes), {FOLDS} folds drawn anew for each permutation. A test fold "
+            "has more rows than one of the learning table, so that choosing an epoch on it is worth less "
+            "here than there. The paper protocol has the better of its settings for each permutation.",
+            "The honest protocol answers the larger class if rows put aside do not show more by a standard "
+            "error; a learner that is believed says both classes, and is right less often than the majority "
+            "rate where classes are uneven: balanced accuracy, of which chance has 50 %, is beside it.",
         ),
         headline=_headline(rows),
     )
