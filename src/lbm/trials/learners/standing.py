@@ -252,7 +252,7 @@ def headline(rows: Sequence[Row]) -> dict[str, float | str | None]:
     """Return the mean accuracies of LBM, in %."""
     found: dict[str, float | str | None] = {}
     for name in sets_of(rows):
-        for learner in ("LBM", BEST):
+        for learner in ("LBM", *OURS):
             if honest := _honest(rows, name, learner):
                 found[f"{name}, {learner}, honest"] = round(100 * sum(honest) / len(honest), 2)
         if paper := _paper(rows, name, "LBM"):
