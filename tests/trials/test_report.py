@@ -111,6 +111,7 @@ def test_a_chart_is_svg_with_its_words_and_the_same_bytes_every_time():
         Curve("a $ b", (1.0, 10.0), (1.0, 2.0), 0, (0.5, 1.5), (1.5, 2.5)),
         Curve("dashed", (1.0, 10.0), (2.0, 1.0), 1, look="dashes"),
         Curve("dots", (1.0,), (2.0,), 2, look="dots"),
+        Curve("bars", (1.0,), (2.0,), 3, look="bars"),
     )
     marks = (Mark(5.0, "here", 1.5), Mark(2.0, "line"))
     chart = Chart("c", "t", "c", "x", "y", curves, marks, x_log=True, y_log=True, space=1e6)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LOOKS = ("line", "dashes", "dots")
-"""How a curve may look."""
+LOOKS = ("line", "dashes", "dots", "bars")
+"""How a curve may look; bars are short and black, for what is given from elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

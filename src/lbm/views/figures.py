@@ -90,6 +90,9 @@ def _curve(ax: Axes, curve: Curve) -> None:
         if curve.low:
             ax.vlines(curve.x, curve.low, curve.high, color=colour, lw=1.4, zorder=3)
         return
+    if curve.look == "bars":
+        ax.plot(curve.x, curve.y, "_", ms=16, mew=1.6, zorder=2, **{**look, "color": INK})
+        return
     if curve.look == "dashes":
         ax.plot(curve.x, curve.y, ls=(0, (4, 2)), lw=1.4, zorder=2, **look)
         return

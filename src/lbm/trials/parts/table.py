@@ -250,14 +250,14 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
     if published:
         x = tuple(float(place) for place, _ in published)
         y = tuple(score for _, score in published)
-        curves.append(Curve("published, best of row", x, y, len(LEARNERS) + 1, look="dots"))
+        curves.append(Curve("published, best of row", x, y, len(LEARNERS) + 1, look="bars"))
     return [
         Chart(
             name="table-honest",
             title="Accuracy under the honest protocol",
             caption=(
                 "Mean accuracy over folds and seeds, settings and epochs chosen on training rows. Published "
-                "figures were chosen on test folds, and are the best of four learners."
+                "figures, as bars, were chosen on test folds, and are the best of four learners."
             ),
             x_label="set",
             y_label="accuracy, %",
