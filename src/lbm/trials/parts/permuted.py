@@ -187,11 +187,10 @@ def _findings(rows: Sequence[Row]) -> list[str]:
     within = [line[0] for line in table if line[5] == "yes"]
     above = [line[0] for line in table if line[5] == "above"]
     gains = [value - rate for name in _sets(rows) for value, rate in _values(rows, name, "paper")]
-    said = f"; the mean is above it on {', '.join(above)}" if above else ", and on none is the mean above it"
+    said = f"the whole interval is above it on {', '.join(above) if above else 'none'}"
     return [
         f"Honest: the majority rate lies within the 99 % interval of the mean on {len(within)} of "
-        f"{len(table)} "
-        f"sets{said}.",
+        f"{len(table)} sets; {said}.",
         f"Paper: {100 * statistics.fmean(gains):+.1f} points from the majority rate on average, with "
         "nothing to learn: that much is the choice of the epoch on the test fold.",
     ]
