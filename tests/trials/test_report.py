@@ -131,7 +131,7 @@ def test_places_have_names_and_dots_have_their_intervals():
 
 
 def test_a_curve_that_is_not_one_is_refused():
-    with pytest.raises(ValueError, match="expected a look among line, dashes, dots, got 'loud'"):
+    with pytest.raises(ValueError, match="expected a look among line, dashes, dots, bars, got 'loud'"):
         Curve("a", (1.0,), (1.0,), 0, look="loud")
     with pytest.raises(ValueError, match="as many values as places along the curve 'a'"):
         Curve("a", (1.0,), (1.0, 2.0), 0)
