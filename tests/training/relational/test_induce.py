@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lbm
+from lbm.relations.evidence.weights import Choice
 from lbm.relations.problem import Problem, load_problem, make_problem
 from lbm.relations.prolog.reader import read_clauses
 from lbm.training.relational.induce import Setting, induce, parts
@@ -123,12 +124,20 @@ def test_labels_are_hard_evidence_until_no_world_keeps_them_all():
     assert wrong.log_odds(every, np.array([first]), soft)[0] > 0, "those between say that x0 is before x6"
 
 
-def test_labels_of_which_any_but_all_can_be_kept_are_soft():
+def test_labels_of_which_any_but_all_can_be_kept_are_soft(monkeypatch):
     rules, _ = read_rules(ORDER, ordered())
     circle = np.array([rules.names.index(f"ex(x{k}, x{(k + 1) % 5})") for k in range(5)])
     turned = replace(rules, labels=tuple(label or k == circle[4] for k, label in enumerate(rules.labels)))
     assert turned.trust(circle[:4]).weight is None
     assert turned.trust(circle).weight is not None
+    tried = []
+    monkeypatch.setattr(
+        "lbm.training.relational.rules.choose_weight",
+        lambda *_, weights, **__: tried.extend(weights) or Choice(1.0, {}),
+    )
+    turned.trust(circle)
+    assert tried, "a weight has to be chosen"
+    assert None not in tried, "which any four of five would allow"
 
 
 def test_knowledge_is_about_relations_if_it_names_the_target_with_arguments():
