@@ -161,6 +161,19 @@ def test_aleph_may_say_that_two_pieces_share_a_column_or_row_of_the_board(monkey
     assert aleph.aleph_problem("alz_amine")[1]["minacc"] == 0.7
 
 
+def test_noise_says_how_often_rules_help_and_how_often_that_is_sure():
+    rows = [
+        {"set": name, "flipped": 0.1, "how": noise.APART, "seed": seed, "fold": f"{2 * seed + 1}",
+         "rules": rules, "accuracy": 0.7 + 0.01 * seed + more, "share": 0.5, "seconds": 1.0}
+        for name, gains in (("alz_amine", (0.1,) * 5), ("alz_toxic", (0.2, -0.1, 0.2, -0.1, 0.0)),
+                            ("alz_memory", (-0.1,) * 5))
+        for seed, gain in enumerate(gains)
+        for rules, more in ((noise.WITH, gain + 0.001 * seed), (noise.WITHOUT, 0.0))
+    ]  # fmt: skip
+    said = noise.section(rows).findings[-1]
+    assert "better in 2 of 3 cases; 1 of these" in said
+
+
 def test_noise_tests_five_folds_once_each():
     keys = [piece.key for piece in noise.pieces(False)]
     for share in noise.SHARES:
