@@ -118,7 +118,7 @@ def test_aleph_has_pieces_only_where_it_is_installed(monkeypatch):
         for quick in (True, False):
             mine = [piece.key for piece in table.pieces(quick) if piece.key["learner"] == ALEPH]
             assert {key["seed"] for key in mine} == ({0} if there else set())
-            assert len(mine) == there * (1 if quick else len(table.ALEPH_SETS))
+            assert len(mine) == there * (1 if quick else len(table.SETS))
 
 
 def test_aleph_learns_who_is_a_grandparent_of_whom():
