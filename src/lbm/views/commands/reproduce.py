@@ -53,6 +53,7 @@ def reproduce_paper(
 ) -> int:
     """Measure the paper's figures anew, beside what this library does, and write one HTML report.
 
+    In full this takes hours, nearly all of them for the learning table; --jobs -1 keeps every core busy.
     Every finished piece of work is kept under DIR/pieces at once: after a stop, the same command goes on from
     there. Raw numbers are in DIR, a CSV file for each part; those of a quick run are called so.
 
