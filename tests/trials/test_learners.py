@@ -17,7 +17,14 @@ from lbm.relations.prolog.terms import arguments
 from lbm.trials.learners import tables
 from lbm.trials.learners.cilp import activation, initial_net, log_odds, train_net
 from lbm.trials.learners.comparing import holm, interval_99, paired_chance, ranks
-from lbm.trials.learners.curves import LEARNERS, SETTINGS, clauses_as_theory, curve, drawn_clauses
+from lbm.trials.learners.curves import (
+    LEARNERS,
+    SETTINGS,
+    clauses_as_theory,
+    curve,
+    drawn_clauses,
+    share_of_clauses,
+)
 from lbm.trials.learners.protocols import Judged, believed, chosen, judge_fold, put_aside
 from lbm.trials.learners.relational import ORDER, flipped, fold_names, learn_fold, made_order, with_folds
 
@@ -217,10 +224,10 @@ def test_test_labels_have_no_say_under_the_honest_protocol():
 @pytest.mark.parametrize("larger", [True, False])
 def test_a_learner_that_hardly_beats_the_larger_class_answers_that_in_its_own_order(larger):
     odds = np.array([0.5, -3.0, 2.0])
-    judged = Judged({}, 1.0, odds, 1, aside=0.7, surprise=0.5, larger=larger, bar=0.7)
+    judged = Judged({}, 1.0, odds, 1, aside=0.9, surprise=0.5, nearby=0.7, larger=larger, bar=0.7)
     assert ((believed(judged) > 0) == larger).all()
     assert np.argsort(believed(judged)).tolist() == np.argsort(odds).tolist()
-    assert believed(replace(judged, aside=0.71)).tolist() == odds.tolist()
+    assert believed(replace(judged, nearby=0.71)).tolist() == odds.tolist()
 
 
 def test_a_set_of_areas_is_judged_by_an_area_put_aside():
@@ -244,6 +251,21 @@ def test_the_bar_is_the_share_of_the_larger_class_and_a_standard_error():
     assert judged.larger == (train.mean() > 0.5)
     rate = np.mean(train[aside] == judged.larger)
     assert judged.bar == pytest.approx(rate + np.sqrt(rate * (1 - rate) / len(aside)))
+
+
+def test_whether_a_learner_is_believed_depends_on_epochs_beside_the_chosen_one():
+    table = tables.made_table("chess")
+    train = np.flatnonzero(table.folds != "1")
+    kept, held = (train[rows] for rows in put_aside(table.labels[train], seed=0))
+    setting = SETTINGS["LBM"][0]
+    (judged,) = judge_fold(table, "1", "LBM", seed=0, settings=[setting], epochs=9)
+    tried = curve("LBM", setting, table.cells[kept], table.labels[kept], table.cells[held],
+                  share=share_of_clauses("chess"), seed=0, epochs=9)  # fmt: skip
+    right = [np.mean((odds > 0) == table.labels[held]) for odds in tried]
+    epochs = [epoch for epoch in range(1, 10) if abs(epoch - judged.epoch) <= 2]
+    assert judged.aside == pytest.approx(right[judged.epoch - 1]) == pytest.approx(max(right))
+    assert judged.nearby == pytest.approx(np.mean([right[epoch - 1] for epoch in epochs]))
+    assert judged.nearby < judged.aside
 
 
 def test_logistic_regression_is_scored_as_scikit_learn_scores_it():

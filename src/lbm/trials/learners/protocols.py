@@ -3,7 +3,8 @@
 *Paper*: after whichever epoch is best on the test fold; the mean over folds and seeds of one setting.
 *Honest*: setting and epoch are those that are best on rows put aside from the training folds; then the
 learner is trained anew on all rows of these, and its test rows are scored once. A learner that is not better
-on rows put aside than the larger class is, by more than a standard error, is not believed.
+on rows put aside than the larger class is, by more than a standard error, is not believed. What counts for
+that is the mean over the chosen epoch and its neighbours: the best of many epochs is often best by luck.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ Floats = NDArray[np.float64]
 ASIDE: Final = 0.2
 """The share of training rows on which settings and epochs are chosen, where folds are no areas."""
 
+NEIGHBOURS: Final = 2
+"""Epochs on either side of the chosen one that have a say in whether a learner is believed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -39,6 +43,8 @@ class Judged:
         That epoch, from 1.
     aside
         Accuracy there on the rows put aside, and ``surprise``, the mean of -log p of their labels.
+    nearby
+        Accuracy on the rows put aside, the mean over that epoch and its neighbours.
     larger, bar
         The larger class of the training rows, and what its share of the rows put aside is, plus a standard
         error.
@@ -50,6 +56,7 @@ class Judged:
     epoch: int
     aside: float
     surprise: float
+    nearby: float
     larger: bool
     bar: float
 
@@ -99,7 +106,7 @@ def judge_fold(
             epochs=epochs,
         )
         best = float(accuracies(final, table.labels[test]).max())
-        aside = float(right[epoch]), float(costs[epoch])
+        aside = float(right[epoch]), float(costs[epoch]), around(right, epoch)
         found.append(Judged(setting, best, final[epoch], epoch + 1, *aside, larger, bar))
     return found
 
@@ -112,9 +119,19 @@ def chosen(judged: Sequence[Judged]) -> Judged:
 def believed(one: Judged) -> Floats:
     """Return log-odds of test rows as they count: if need be all for the larger class, in the same order."""
     odds = one.log_odds
-    if one.aside > one.bar:
+    if one.nearby > one.bar:
         return odds
     return np.asarray(odds - odds.min() + 1.0 if one.larger else odds - odds.max() - 1.0)
+
+
+def around(values: Floats, place: int) -> float:
+    """Return the mean of a value and its neighbours, as far as there are any.
+
+    >>> curve = np.array([0.5, 0.75, 0.5, 1.0, 0.5, 0.75])
+    >>> around(curve, 3), around(curve, 0)
+    (0.7, 0.5833333333333334)
+    """
+    return float(values[max(place - NEIGHBOURS, 0) : place + NEIGHBOURS + 1].mean())
 
 
 def put_aside(

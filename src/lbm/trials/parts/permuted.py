@@ -18,7 +18,7 @@ from lbm.trials.pictures import Chart, Curve, Picture
 
 NAME: Final = "permuted"
 TITLE: Final = "Random labels: what choosing on test folds is worth"
-REVISION: Final = 4
+REVISION: Final = 5
 ALONE: Final = False
 COLUMNS: Final = {
     "set": str,
