@@ -37,13 +37,13 @@ QUICK_FOLDS: Final = 3
 QUICK_EPOCHS: Final = 8
 
 COST: Final = {
-    "mutagenesis": 8.0,
-    "krk": 8.0,
-    "uwcse": 8.0,
-    "alz_amine": 18.0,
-    "alz_acetyl": 45.0,
-    "alz_memory": 18.0,
-    "alz_toxic": 28.0,
+    "mutagenesis": 25.0,
+    "krk": 15.0,
+    "uwcse": 20.0,
+    "alz_amine": 35.0,
+    "alz_acetyl": 70.0,
+    "alz_memory": 35.0,
+    "alz_toxic": 50.0,
     "family": 0.5,
     "chess": 0.7,
 }
