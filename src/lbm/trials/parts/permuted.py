@@ -18,7 +18,7 @@ from lbm.trials.pictures import Chart, Curve, Picture
 
 NAME: Final = "permuted"
 TITLE: Final = "Random labels: what choosing on test folds is worth"
-REVISION: Final = 5
+REVISION: Final = 6
 ALONE: Final = False
 COLUMNS: Final = {
     "set": str,
@@ -27,6 +27,7 @@ COLUMNS: Final = {
     "majority": float,
     "honest": float,
     "balanced": float,
+    "all_believed": float,
     "paper": float,
     "seconds": float,
 }
@@ -67,12 +68,13 @@ def measure(key: Key) -> list[Row]:
     begun = time.perf_counter()
     folds = QUICK_FOLDS if name in MADE else FOLDS
     table = permuted(paper_table(name), folds=folds, seed=number)
-    odds = np.zeros(len(table.labels))
+    odds, plain = np.zeros(len(table.labels)), np.zeros(len(table.labels))
     best: dict[str, float] = {}
     for fold in table.fold_names:
         test = table.folds == fold
         judged = judge_fold(table, fold, "LBM", seed=number, epochs=QUICK_EPOCHS if name in MADE else EPOCHS)
-        odds[test] = believed(chosen(judged))
+        taken = chosen(judged)
+        odds[test], plain[test] = believed(taken), taken.log_odds
         for place, one in enumerate(judged):
             setting = f"{place}"
             best[setting] = best.get(setting, 0.0) + one.best * float(test.mean())
@@ -85,6 +87,7 @@ def measure(key: Key) -> list[Row]:
             "majority": round(max(share, 1 - share), 6),
             "honest": round(scores.accuracy, 6),
             "balanced": round(scores.balanced_accuracy, 6),
+            "all_believed": round(score(plain, table.labels).balanced_accuracy, 6),
             "paper": round(max(best.values()), 6),
             "seconds": round(time.perf_counter() - begun, 3),
         }
@@ -147,7 +150,9 @@ def section(rows: Sequence[Row]) -> Section:
             "protocol has the better of its settings for each permutation.",
             "The honest protocol answers the larger class if rows put aside do not show more by a standard "
             "error; a learner that is believed says both classes, and is right less often than the majority "
-            "rate where classes are uneven: balanced accuracy, of which chance has 50 %, is beside it.",
+            "rate where classes are uneven: balanced accuracy, of which chance has 50 %, is beside it. *All "
+            "believed*: of learners as they were chosen, also where the larger class was answered. It shows "
+            "what that answer could hide.",
         ),
         headline=_headline(rows),
     )
@@ -158,6 +163,7 @@ def _table(rows: Sequence[Row]) -> Table:
     for name in _sets(rows):
         honest, paper = _values(rows, name, "honest"), _values(rows, name, "paper")
         balanced = [value for value, _ in _values(rows, name, "balanced")]
+        plain = [value for value, _ in _values(rows, name, "all_believed")]
         low, high = interval_99([value - rate for value, rate in honest])
         lines.append(
             (
@@ -168,6 +174,7 @@ def _table(rows: Sequence[Row]) -> Table:
                 f"{100 * low:+.2f} to {100 * high:+.2f}" if len(honest) > 1 else "-",
                 ("yes" if low <= 0 <= high else "below" if high < 0 else "above") if len(honest) > 1 else "-",
                 percent_spread(balanced),
+                percent_spread(plain),
                 percent_spread([value for value, _ in paper]),
                 f"{100 * statistics.fmean(value - rate for value, rate in paper):+.2f}",
             )
@@ -175,7 +182,7 @@ def _table(rows: Sequence[Row]) -> Table:
     head = ("set", "permutations", "majority", "honest", "99 % of honest - majority", "majority within")
     return Table(
         "Accuracy of LBM on permuted labels in %: mean ± standard deviation over permutations",
-        (*head, "balanced, honest", "paper", "paper - majority"),
+        (*head, "balanced, honest", "balanced, all believed", "paper", "paper - majority"),
         tuple(lines),
         left=(0, 5),
     )
@@ -188,10 +195,15 @@ def _findings(rows: Sequence[Row]) -> list[str]:
     within = [line[0] for line in table if line[5] == "yes"]
     above = [line[0] for line in table if line[5] == "above"]
     gains = [value - rate for name in _sets(rows) for value, rate in _values(rows, name, "paper")]
+    plain = [[value for value, _ in _values(rows, name, "all_believed")] for name in _sets(rows)]
+    mean = statistics.fmean(value for values in plain for value in values)
+    chance = sum(low <= 0.5 <= high for low, high in map(interval_99, plain))
     said = f"the whole interval is above it on {', '.join(above) if above else 'none'}"
     return [
         f"Honest: the majority rate lies within the 99 % interval of the mean on {len(within)} of "
         f"{len(table)} sets; {said}.",
+        f"Were learners always believed, balanced accuracy would be {percent(mean)} % on average; 50 %, that "
+        f"is chance, lies within the 99 % interval of the mean on {chance} of {len(table)} sets.",
         f"Paper: {100 * statistics.fmean(gains):+.1f} points from the majority rate on average, with "
         "nothing to learn: that much is the choice of the epoch on the test fold.",
     ]
