@@ -161,6 +161,22 @@ def test_aleph_may_say_that_two_pieces_share_a_column_or_row_of_the_board(monkey
     assert aleph.aleph_problem("alz_amine")[1]["minacc"] == 0.7
 
 
+def test_random_labels_show_what_the_answer_of_the_larger_class_could_hide():
+    rows = [
+        {"set": name, "permutation": number, "folds": 10, "majority": 0.6, "honest": 0.6 + luck,
+         "balanced": 0.5, "all_believed": plain + 0.01 * number, "paper": 0.7, "seconds": 1.0}
+        for name, luck, plain in (("krk", 0.0, 0.48), ("uwcse", 0.0, 0.56), ("alz_toxic", 0.01, 0.42))
+        for number in range(5)
+    ]  # fmt: skip
+    honest, plain, paper = permuted.section(rows).findings
+    assert "on 2 of 3 sets; the whole interval is above it on alz_toxic." in honest
+    assert "would be 50.67 % on average" in plain
+    assert plain.endswith("interval of the mean on 1 of 3 sets.")
+    assert "+10.0 points" in paper
+    assert [line[5] for line in permuted.section(rows).tables[0].rows] == ["yes", "yes", "above"]
+    assert any("10 folds drawn anew" in note for note in permuted.section(rows).notes)
+
+
 def test_noise_says_how_often_rules_help_and_how_often_that_is_sure():
     rows = [
         {"set": name, "flipped": 0.1, "how": noise.APART, "seed": seed, "fold": f"{2 * seed + 1}",
