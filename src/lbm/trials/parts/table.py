@@ -308,17 +308,19 @@ def section(rows: Sequence[Row]) -> Section:
             "surprised; where it is not right more often there than the larger class, by more than a "
             f"standard error, the larger class is answered (but for {UNEVEN}). What counts for that is the "
             f"mean over the chosen epoch and {NEIGHBOURS} on either side. That rule was found on random "
-            "labels, the second half of it last, and real labels were seen for rows put aside only.",
+            "labels; decision 11, in docs/decisions, has its figures.",
             "Under the paper protocol the figure of a learner is that of the one setting that has the "
             "best mean over folds and seeds.",
             "While this was built, accuracies of single test folds were seen; after that the choice by "
             "surprise became one by rows right, settings and epochs were cut, and CILP++'s rates changed. "
             "Test folds of five sets had been seen when the settings of RBM and LBM were chosen a last time, "
             "on rows put aside: with those before, 30 epochs were too few for the drugs. That UW-CSE puts an "
-            "area aside was settled after that, before it was tried. "
+            "area aside was settled after that, before it was tried. That neighbours of an epoch count came "
+            "last, found on random labels and rows put aside. "
             "Settings of the best LBM were fixed after outer folds of one seed were seen, and so was that "
             f"machines are averaged. On {', '.join(ALL_SETTINGS)} it chooses among all that `lbm induce` "
-            "tries, on the others between two settings, for time.",
+            "tries, on the others between two settings, for time; on mutagenesis and "
+            f"{UNEVEN} so since test folds were seen with two.",
             "± is the standard deviation over seeds of the mean over folds. Tests are paired by fold and "
             "seed, two-sided, with Nadeau and Bengio's correction for folds that share training rows, and "
             "Holm's for their number.",
