@@ -319,8 +319,8 @@ def section(rows: Sequence[Row]) -> Section:
             "last, found on random labels and rows put aside. "
             "Settings of the best LBM were fixed after outer folds of one seed were seen, and so was that "
             f"machines are averaged. On {', '.join(ALL_SETTINGS)} it chooses among all that `lbm induce` "
-            "tries, on the others between two settings, for time; on mutagenesis and "
-            f"{UNEVEN} so since test folds were seen with two.",
+            "tries, on the others between two settings, for time; mutagenesis and "
+            f"{UNEVEN} were given all after test folds had been seen with two.",
             "± is the standard deviation over seeds of the mean over folds. Tests are paired by fold and "
             "seed, two-sided, with Nadeau and Bengio's correction for folds that share training rows, and "
             "Holm's for their number.",
