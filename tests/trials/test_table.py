@@ -6,7 +6,9 @@ import pytest
 from lbm.datasets import krk_relations
 from lbm.relations.prolog.terms import arguments
 from lbm.training.relational.scores import Scores
+from lbm.trials.learners import tables
 from lbm.trials.learners.aleph import ALEPH, AlephFold, aleph_fold, has_aleph
+from lbm.trials.learners.protocols import chosen, judge_fold
 from lbm.trials.learners.relational import STRICT_PARTS, made_order, strict_fold
 from lbm.trials.learners.standing import (
     BEST,
@@ -181,6 +183,18 @@ def test_random_labels_show_what_the_answer_of_the_larger_class_could_hide():
     assert "+10.0 points" in paper
     assert [line[5] for line in permuted.section(rows).tables[0].rows] == ["yes", "yes", "above"]
     assert any("10 folds drawn anew" in note for note in permuted.section(rows).notes)
+
+
+def test_random_labels_are_also_scored_as_if_learners_were_always_believed():
+    drawn = tables.permuted(tables.paper_table("family"), folds=permuted.QUICK_FOLDS, seed=0)
+    said = np.zeros(len(drawn.labels), bool)
+    for fold in drawn.fold_names:
+        judged = judge_fold(drawn, fold, "LBM", seed=0, epochs=permuted.QUICK_EPOCHS)
+        said[drawn.folds == fold] = chosen(judged).log_odds > 0
+    recalls = [np.mean(said[drawn.labels == kind] == kind) for kind in (True, False)]
+    (found,) = permuted.measure({"set": "family", "permutation": 0})
+    assert found["all_believed"] == pytest.approx(np.mean(recalls), abs=1e-6)
+    assert found["all_believed"] != found["balanced"] == 0.5
 
 
 def test_noise_says_how_often_rules_help_and_how_often_that_is_sure():
