@@ -238,6 +238,33 @@ def test_states_of_chains_are_models_and_do_not_call_themselves_uniform():
     assert np.abs(drawn.array.mean(axis=0) - models.array.mean(axis=0)).max() < 4 * math.sqrt(0.25 / 400)
 
 
+@pytest.mark.parametrize("method", ["auto", "collapsed", "tempered", "gibbs"])
+@pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
+def test_worlds_are_drawn_whatever_the_number_of_atoms(method, atoms):
+    theory = Theory([f"x{i} | x{i + 1}" for i in range(atoms - 1)])
+    asked = {"distribution": "machine", "confidence": 1.0} if method == "gibbs" else {}
+    drawn = lbm.sample(theory, 20, method=method, seed=0, sweeps=None if method == "auto" else 256, **asked)
+    assert drawn.array.shape == (20, atoms)
+    if method != "gibbs":
+        assert all(theory.is_model(world) for world in drawn)
+
+
+@pytest.mark.parametrize("stuck", [0, 63, 64, 99])
+def test_draws_are_watched_on_all_atoms(stuck):
+    """One atom of a hundred never moves in any chain, but chains differ: wherever it stands, it is seen."""
+
+    def walk(x, rng):
+        while True:
+            moving = rng.random(x.shape) < 0.5
+            moving[stuck] = x[stuck]
+            yield problems.Seen(moving, np.ones(64, bool), rng.normal(size=64))
+
+    problem = problems.Problem(walk, tuple(f"x{i}" for i in range(100)), np.zeros((100, 0), bool))
+    _, found, _ = estimates.draw(problem, 20, np.random.default_rng(0), sweeps=1024)
+    assert not found.converged
+    assert found.r_hat > 2
+
+
 @pytest.mark.parametrize("method", ["collapsed", "gibbs"])
 def test_chains_on_a_machine_have_its_distribution(method):
     theory = lbm.Theory.parse("a | b\n2: b -> c\n1: ~c")

@@ -100,6 +100,39 @@ def estimates(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = Non
     return [_estimate(truth, keeps, *others) for truth, keeps, _ in checked]
 
 
+def worst_known(states: Sequence[tuple[Bools, Bools]], number: int) -> NDArray[np.intp]:
+    """Return which atoms chains know least about, the least known first: at most ``number`` that vary.
+
+    Only means over halves of chains are looked at, so that any number of atoms is looked at quickly. With m
+    of them, each of n states, an atom that is true in a share p of the states is known about as well as by
+
+        p(1 - p)/var(means)·m
+
+    independent draws: much less than n·m where chains disagree or move slowly.
+
+    Parameters
+    ----------
+    states
+        For each draw the states, shape (atoms, chains), and which of them are valid, shape (chains,).
+    """
+    half = len(states) // 2
+    if not half:
+        return np.zeros(0, np.intp)
+    sums, counts = [], []
+    for some in (states[:half], states[-half:]):
+        total = np.zeros(some[0][0].shape)
+        for x, keeps in some:
+            total += x & keeps
+        sums.append(total)
+        counts.append(np.sum([keeps for _, keeps in some], axis=0))
+    true, valid = np.concatenate(sums, axis=1), np.concatenate(counts)
+    share = true.sum(axis=1) / max(1, valid.sum())
+    varying = np.flatnonzero((share > 0) & (share < 1))
+    share, errors = share[varying], (true - share[:, None] * valid)[varying]
+    known = share * (1 - share) / errors.var(axis=1).clip(min=1e-12)
+    return varying[np.argsort(known, kind="stable")[:number]]
+
+
 def _judged(others: NDArray[np.generic]) -> tuple[list[float], list[float]]:
     """Return the effective sizes and R-hats of series that vary."""
     varying = [series for series in others if series.min() < series.max()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -13,7 +12,7 @@ import numpy as np
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula
 from lbm.reasoning.sampling.chains import Bools
-from lbm.reasoning.sampling.diagnostics import Estimate, estimate, estimates
+from lbm.reasoning.sampling.diagnostics import Estimate, estimate, estimates, worst_known
 from lbm.reasoning.sampling.problems import LANES, Problem, Seen, spread, truth
 from lbm.reasoning.sampling.targets import Floats
 
@@ -29,7 +28,7 @@ MAX_UPDATES: Final = 400_000_000
 MAX_STATES: Final = 1 << 28
 """Truth values of states that may be kept."""
 
-_WATCHED: Final = 64  # atoms up to which each is watched for convergence
+_WATCHED: Final = 64  # atoms whose whole series are judged: all of them, or those known least
 _JUDGED: Final = 512  # states of each chain by which all atoms are judged
 
 
@@ -97,7 +96,7 @@ def _all(problem: Problem, kept: Sequence[Seen]) -> dict[str, Estimate]:
     """Return the estimate of every atom."""
     last = _thin(kept[len(kept) // 2 :])
     valid = np.array([keeps for _, keeps, _ in last]).T
-    also = np.array([[score, keeps] for _, keeps, score in last], dtype=float).transpose(1, 2, 0)
+    also = _watched_beside(last)
     true = np.array([x for x, _, _ in last]).transpose(1, 2, 0)
     return dict(zip(problem.atoms, estimates(true, valid, also=also), strict=True))
 
@@ -149,7 +148,7 @@ def draw(
             if len(kept) * seen.x.size > MAX_STATES:
                 kept, every = kept[1::2], 2 * every
         checked = sweeps is None and done >= FIRST and done & (done - 1) == 0
-        if late or (checked and _enough(kept, n) and _watch(problem, kept).converged):
+        if late or (checked and _enough(kept, n) and _watch(kept).converged):
             break
     last = kept[len(kept) // 2 :]
     states = np.concatenate([x[:, keeps].T for x, keeps, _ in last])
@@ -159,19 +158,29 @@ def draw(
             "allow more sweeps, or ask for fewer"
         )
     at = np.arange(n) * len(states) // n
-    return states[at], _watch(problem, kept), done
+    return states[at], _watch(kept), done
 
 
 def _enough(kept: Sequence[Seen], n: int) -> bool:
     return sum(int(keeps.sum()) for _, keeps, _ in kept[len(kept) // 2 :]) >= n
 
 
-def _watch(problem: Problem, kept: Sequence[Seen]) -> Estimate:
-    """Return the estimate of the atom of which the chains know least, among those that vary."""
-    few = replace(problem, atoms=problem.atoms[:_WATCHED])
-    varying = [each for each in _all(few, kept).values() if 0 < each.probability < 1]
-    if varying:
-        return min(varying, key=lambda each: (each.converged, each.effective_size))
+def _watch(kept: Sequence[Seen]) -> Estimate:
+    """Return the estimate of the atom of which the chains know least, among all that vary.
+
+    Means of chains tell, for every atom, about how much is known of it; those of which that is least are
+    then judged by their whole series.
+    """
     last = _thin(kept[len(kept) // 2 :])
     valid = np.array([keeps for _, keeps, _ in last]).T
-    return estimate(valid, valid, also=np.array([[score] for _, _, score in last]).transpose(1, 2, 0))
+    also = _watched_beside(last)
+    doubtful = worst_known([(x, keeps) for x, keeps, _ in last], _WATCHED)
+    if not len(doubtful):
+        return estimate(valid, valid, also=also[:1])
+    true = np.array([x[doubtful] for x, _, _ in last]).transpose(1, 2, 0)
+    return min(estimates(true, valid, also=also), key=lambda each: (each.converged, each.effective_size))
+
+
+def _watched_beside(last: Sequence[Seen]) -> Floats:
+    """Return what is watched beside atoms, shape (2, lanes, draws): the score, and whether states count."""
+    return np.array([[score, keeps] for _, keeps, score in last], dtype=float).transpose(1, 2, 0)
