@@ -15,7 +15,7 @@ from pysat.solvers import Solver
 
 from lbm.errors import LimitExceeded, NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.clauses import Clauses
-from lbm.knowledge.formula import FALSE, TRUE, atleast, atmost, atom, conjunction, disjunction, exactly
+from lbm.knowledge.formula import FALSE, TRUE, atleast, atmost, atom, conjunction, disjunction, exactly, iff
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.components import order as elimination
@@ -169,6 +169,24 @@ def test_probabilities_equal_sums_in_exact_arithmetic(asked, temperature, data):
             assert found == entailed
 
     for_every_method(law)
+
+
+def test_a_formula_whose_parts_multiply_still_has_few_cubes():
+    """Elimination of it would give 2^20 cubes, and its diagram has one node."""
+    query = parse("b -> b")
+    for _ in range(20):
+        query = iff(atom("b"), query)
+    for method in METHODS:
+        found = probability(Theory.parse("1: b"), query, method=method)
+        assert close(found, 1.0)
+
+
+def test_cubes_past_the_limit_are_refused_by_name():
+    parity = atom("x0")
+    for i in range(1, 20):
+        parity = parity ^ atom(f"x{i}")
+    with pytest.raises(TooManyWorlds, match="MAX_CUBES"):
+        count(Theory([parity]), method="cubes")
 
 
 @given(asked(), temperatures)

@@ -7,8 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from lbm.errors import TooManyWorlds
+from lbm.errors import TooManyCubes, TooManyWorlds
+from lbm.knowledge.formula import Formula
 from lbm.logic.elimination import Elimination, Mask, times
+from lbm.logic.sdnf import flat_choices
+from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import Words, check_room, coins, mask, restrict, words_for
 from lbm.reasoning.components.apart import Component
 from lbm.reasoning.components.batches import Batches
@@ -26,16 +29,16 @@ class Cubes(Batches):
         measure = Elimination()
         cubes: list[Mask] = [(0, 0)]
         for part in sorted(component.hard, key=measure.size):
-            size = measure.size(part)
-            if size <= limit:
-                cubes = times(cubes, measure.cubes(part, place, limit)) if len(cubes) <= limit else cubes
-            if size > limit or len(cubes) > limit:
+            found = _cubes(part, place, limit, measure)
+            product = None if found is None else _product(cubes, found, limit)
+            if product is None:
                 raise TooManyWorlds(
                     f"the hard formulae over these {len(place)} atoms have no strict DNF of up to {limit} "
-                    "cubes that elimination finds (limit MAX_CUBES): try method='auto'",
+                    "cubes that was found (limit MAX_CUBES): try method='auto'",
                     limit="MAX_CUBES",
                     value=limit,
                 )
+            cubes = product
         self.cubes = cubes
         self.frees = [len(place) - (true | false).bit_count() for true, false in cubes]
 
@@ -101,3 +104,29 @@ class Cubes(Batches):
         open_ = np.stack([mask([i for i in places if not (t | f) >> i & 1], width) for t, f in self.cubes])
         found: Words = coins(n, width, rng) & open_[which] | wanted[which]
         return found
+
+
+def _cubes(formula: Formula, place: dict[str, int], limit: int, measure: Elimination) -> list[Mask] | None:
+    """Return a strict DNF of one formula, by elimination or else by a diagram; None: it passes the limit."""
+    if measure.size(formula) <= limit:
+        return measure.cubes(formula, place, limit)
+    numbers = {name: i + 1 for name, i in place.items()}
+    try:
+        rows = flat_choices(formula, numbers, budget=limit)[0]
+    except TooManyCubes:
+        return None
+    return [  # as bit sets again
+        (sum(1 << one - 1 for one in row if one > 0), sum(1 << -one - 1 for one in row if one < 0))
+        for row in rows
+    ]
+
+
+def _product(left: list[Mask], right: list[Mask], limit: int) -> list[Mask] | None:
+    """Return every consistent conjunction of a cube of each side; None: there are more than the limit."""
+    found: list[Mask] = []
+    for cube in left:
+        tick()
+        found += times([cube], right)
+        if len(found) > limit:
+            return None
+    return found
