@@ -3,6 +3,7 @@
 
 PYTHON  ?= python3
 WORKERS ?= 2
+SEED    ?= 0
 VENV    := .venv
 BIN     := $(VENV)/bin
 heading  = @printf '\n== %s\n' "$(1)"
@@ -43,9 +44,10 @@ demo: setup               ## the tour: from formulae to machines, learning, rela
 	$(call heading,the paper reproduced: small trials)
 	$(BIN)/lbm reproduce --quick
 
+# The same examples on every machine and day; SEED=7 draws others, ORDER=7 runs the tests in another order.
 test: setup               ## all tests and the examples in docstrings, README and docs
 	$(call heading,tests)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED) $(if $(ORDER),--shuffle=$(ORDER))
 
 coverage: setup           ## the same, twice as slow, and how much of the source they reach
 	$(call heading,coverage)

@@ -8,22 +8,26 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase, ReadOnlyDatabase
 
 # A process started in the background may be told to ignore interrupts; tests send themselves some.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
+FOUND = Path(__file__).parent / "found"
+"""Examples on which a test once failed: each run tries them first, `make fuzz` adds to them."""
+
 # No deadline and no check for slowness: on a shared machine both measure the neighbours.
-_COMMON = {
-    "deadline": None,
-    "derandomize": os.environ.get("CI") == "true",  # a red run there must be one that anybody can repeat
-    "print_blob": True,
-    "suppress_health_check": [HealthCheck.too_slow],
-}
-settings.register_profile("ci", max_examples=22, **_COMMON)
-settings.register_profile("quick", max_examples=20, **_COMMON)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+_COMMON = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
+# The seed that pyproject.toml gives Hypothesis makes these examples the same on every machine and day.
+settings.register_profile(
+    "fixed", max_examples=22, database=ReadOnlyDatabase(DirectoryBasedExampleDatabase(FOUND)), **_COMMON
+)
+settings.register_profile("quick", settings.get_profile("fixed"), max_examples=20)
+# For `make fuzz`, which gives another seed each time: failures are stored.
+settings.register_profile("fuzz", max_examples=200, database=DirectoryBasedExampleDatabase(FOUND), **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 @pytest.fixture(scope="session")

@@ -305,8 +305,8 @@ def test_forged_contents_with_a_right_checksum_are_refused_or_safe_to_use(tmp_pa
     table = pd.DataFrame(np.zeros((1, len(columns)), dtype=int), columns=columns)
     try:
         found = again.predict_proba(table if hasattr(again, "feature_names_in_") else table.to_numpy())
-    except ValueError:
-        return  # the table is none of this model: 0 is no text
+    except (ValueError, UserWarning):
+        return  # the table is none of this model: 0 is no text, or its encoder claims to know names
     assert found.shape == (1, len(again.classes_))
 
 
