@@ -62,8 +62,18 @@ class Distribution(Protocol):
         """Return independent draws, shape (n, atoms)."""
         ...
 
-    def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
-        """Return what chains run on; with a query, of as much as it depends on."""
+    def problem(
+        self,
+        query: Given,
+        given: Given,
+        method: str,
+        rng: np.random.Generator,
+        more: Bools | None = None,
+    ) -> Problem:
+        """Return what chains run on; with a query, of as much as it depends on.
+
+        ``more``: further worlds to begin in, over the atoms of the problem that gave them.
+        """
         ...
 
     def settled(self, given: Given) -> dict[str, bool]:
@@ -110,7 +120,14 @@ class Logical:
         """Return independent draws, shape (n, atoms)."""
         return exact.draw(self.theory, n, rng, given=given, **self._options)
 
-    def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
+    def problem(
+        self,
+        query: Given,
+        given: Given,
+        method: str,
+        rng: np.random.Generator,
+        more: Bools | None = None,
+    ) -> Problem:
         """Return what chains run on: the score, and penalties for hard formulae; tempered if asked for."""
         from lbm.reasoning.sampling import problems
 
@@ -119,8 +136,9 @@ class Logical:
                 "block Gibbs samples a machine's own distribution, not the logical one: "
                 "ask for distribution='machine' (--distribution machine), or for method='collapsed'"
             )
+        split = self._split(given)
         return problems.logical(
-            self._split(given), query, self.temperature, rng, tempering=method == "tempered"
+            split, query, self.temperature, rng, tempering=method == "tempered", more=more
         )
 
     def settled(self, given: Given) -> dict[str, bool]:
@@ -180,7 +198,14 @@ class OfMachine:
 
         return wells.draw(self.machine, n, rng, given=given, **self._options)
 
-    def problem(self, query: Given, given: Given, method: str, rng: np.random.Generator) -> Problem:
+    def problem(
+        self,
+        query: Given,
+        given: Given,
+        method: str,
+        rng: np.random.Generator,
+        more: Bools | None = None,  # noqa: ARG002 - the same door for both
+    ) -> Problem:
         """Return what chains run on: free energies, or all units if block Gibbs is asked for."""
         from lbm.reasoning.sampling import problems
 

@@ -208,14 +208,15 @@ def log_partition(
     distribution: str = "logical",
     temperature: float = 1.0,
     confidence: float = 5.0,
-    method: str = "exact",
-    seconds: float | None = None,
+    method: str = "auto",
+    seconds: float | None = SECONDS,
     seed: int | np.random.Generator | None = None,
 ) -> float:
     """Return log Z: Z sums exp(score(x)/τ) over models, or exp(-F(x)) over worlds of a machine.
 
-    ``method="population"`` estimates it by population annealing where it cannot be summed; what it returns
-    is a number that has an ``error``, its standard error. The logical distribution only.
+    Where it cannot be summed it is estimated by population annealing (``method="population"``), of the
+    logical distribution only: the number then has an ``error``, its standard error, and a ``note`` that says
+    why. ``method="exact"`` is never an estimate.
 
     >>> import lbm
     >>> round(lbm.log_partition(lbm.Theory.parse("a | b")), 6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -20,7 +21,7 @@ from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.solvers.aside import ganak_installed
-from lbm.reasoning.status import Settled, settle
+from lbm.reasoning.status import Settled, prefer, settle
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
     from lbm.reasoning.optimum import Best
     from lbm.reasoning.sampling.diagnostics import Estimate
+    from lbm.reasoning.sampling.estimates import Ran
     from lbm.reasoning.sampling.uniformity import Distance
 
 Evidence = Formula | str | Mapping[str, Any] | None
@@ -55,6 +57,7 @@ SECONDS: Final = 60.0
 _UNTEMPERED: Final = 2048  # sweeps after which chains that do not agree are tempered
 
 _T = TypeVar("_T")
+_Run = tuple[_T, bool, "Ran"]  # what chains found, whether it can be relied upon, and how they ran
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,35 +70,46 @@ class _Effort:
     rng: np.random.Generator
 
     def either(self, exactly: Callable[[], _T], by_chains: Callable[[str], _T]) -> _T:
-        """Return an exact answer or, if that is too much or not wanted, one by chains, told the reason."""
-        with until(self.deadline):
-            if self.method in ("auto", "exact"):
-                try:
+        """Return an exact answer or, if that is too much or not wanted, one by chains, told the reason.
+
+        Where both are allowed, the exact one has half of the time.
+        """
+        note = ""
+        if self.method in ("auto", "exact"):
+            try:
+                with until(halfway(self.deadline) if self.method == "auto" else self.deadline):
                     return exactly()
-                except TooManyWorlds as error:
-                    if self.method == "exact":
-                        raise
-                    return by_chains(str(error))
-            return by_chains("")
+            except (TooManyWorlds, NoAnswer) as error:
+                if self.method == "exact":
+                    raise
+                note = (
+                    str(error) if isinstance(error, TooManyWorlds) else "that takes more time than there is"
+                )
+        with until(self.deadline):
+            return by_chains(note)
 
     def chains(
-        self, about: Distribution, run: Callable[[str, dict[str, Any]], tuple[_T, bool]], note: str
-    ) -> tuple[_T, str, str]:
-        """Return what chains say, how they ran, and the note.
+        self, about: Distribution, run: Callable[[str, Bools | None, dict[str, Any]], _Run[_T]], note: str
+    ) -> tuple[_T, int, str, str]:
+        """Return what chains say, after how many sweeps, how they ran, and the note.
 
-        ``run`` gets the method and its limits, and returns what it found and whether that can be relied upon.
+        ``run`` gets the method, worlds to begin in beside those that are known, and limits. Where plain
+        chains do not agree, tempered ones follow, and begin where some of the plain ones ended.
         """
         hows = [self.method] if self.method in ("collapsed", "tempered", "gibbs") else ["collapsed"]
         if self.method not in hows and self.sweeps is None and about.name == "logical":
             hows.append("tempered")
         limits: dict[str, Any] = {"sweeps": self.sweeps, "deadline": self.deadline}
+        ends: Bools | None = None
         for how in hows:
             few = {} if how == hows[-1] else {"most": _UNTEMPERED}
-            found, good = run(how, {**limits, **few})
+            found, good, ran = run(how, ends, {**limits, **few})
             if good or spent(self.deadline):
                 break
-            note += ("; " if note else "") + "plain chains did not agree" if few else ""
-        return found, how, note
+            if few:
+                note = "; ".join(filter(None, [note, "plain chains did not agree"]))
+                ends = ran.ends
+        return found, ran.sweeps, how, note
 
 
 class Reasoner:
@@ -259,53 +273,63 @@ class Reasoner:
         about = self._about(distribution, temperature, confidence)
         effort = _effort(method, sweeps, seconds, seed)
         try:
-            # The other half of the time is for the probability.
-            settled = settle(self.theory, asked, given=evidence, why=why, deadline=halfway(effort.deadline))
+            settled = settle(
+                self.theory,
+                asked,
+                given=evidence,
+                preferred=False,
+                why=why,
+                deadline=halfway(halfway(effort.deadline)),
+            )
         except NoWorlds:
             if about.name == "logical":
                 raise
             settled = Settled(None)  # in a machine, worlds that break hard formulae have their share too
 
-        def say(probability: float, low: float, high: float, how: str, **more: Any) -> Answer:
-            reasons = tuple(self.theory.statements[number] for number in settled.why) if why else None
-            return Answer(
-                asked,
-                evidence,
-                probability,
-                (low, high),
-                settled.status,
-                how,
-                about.name,
-                about.temperature,
-                about.said_confidence,
-                reasons,
-                settled.minimal,
-                **more,
-            )
-
-        def exactly() -> Answer:
+        def exactly() -> dict[str, Any]:
             found = about.probability(asked, evidence)
-            return say(found, found, found, "exact")
+            return {"probability": found, "interval": (found, found), "method": "exact"}
 
-        def by_chains(note: str) -> Answer:
+        def by_chains(note: str) -> dict[str, Any]:
             from lbm.reasoning.sampling import estimates
 
             known = about.settled(evidence)
 
-            def run(how: str, limits: dict[str, Any]) -> tuple[tuple[Estimate, int], bool]:
-                problem = about.problem(asked, evidence, how, effort.rng)
-                told = estimates.ask(problem, assign(asked, known), effort.rng, **limits)
-                return told, told[0].converged
+            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[Estimate]:
+                problem = about.problem(asked, evidence, how, effort.rng, ends)
+                told, ran = estimates.ask(problem, assign(asked, known), effort.rng, **limits)
+                return told, told.converged, ran
 
-            (found, done), _, note = effort.chains(about, run, note)
-            return say(
-                found.probability, found.low, found.high, "sampled", estimate=found, sweeps=done, note=note
-            )
+            # Whatever chains leave of the time is for the status.
+            part = _Effort(effort.method, effort.sweeps, _most_of(effort.deadline), effort.rng)
+            found, done, _, note = part.chains(about, run, note)
+            return {
+                "probability": found.probability,
+                "interval": (found.low, found.high),
+                "method": "sampled",
+                "estimate": found,
+                "sweeps": done,
+                "note": note,
+            }
 
         if about.name == "logical" and settled.status in ("entailed", "refuted"):
             found = float(settled.status == "entailed")
-            return say(found, found, found, "exact")
-        return effort.either(exactly, by_chains)
+            parts: dict[str, Any] = {"probability": found, "interval": (found, found), "method": "exact"}
+        else:
+            parts = effort.either(exactly, by_chains)
+        if settled.status == "undecided":
+            settled = prefer(settled, self.theory, asked, given=evidence, why=why, deadline=effort.deadline)
+        return Answer(
+            query=asked,
+            given=evidence,
+            status=settled.status,
+            distribution=about.name,
+            temperature=about.temperature,
+            confidence=about.said_confidence,
+            reasons=tuple(self.theory.statements[number] for number in settled.why) if why else None,
+            minimal=settled.minimal,
+            **parts,
+        )
 
     def marginals(
         self,
@@ -328,12 +352,12 @@ class Reasoner:
         def by_chains(note: str) -> Marginals:
             from lbm.reasoning.sampling import estimates
 
-            def run(how: str, limits: dict[str, Any]) -> tuple[tuple[dict[str, Estimate], int], bool]:
-                problem = about.problem(None, evidence, how, effort.rng)
-                told = estimates.marginals(problem, effort.rng, **limits)
-                return told, all(one.converged for one in told[0].values())
+            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[dict[str, Estimate]]:
+                problem = about.problem(None, evidence, how, effort.rng, ends)
+                told, ran = estimates.marginals(problem, effort.rng, **limits)
+                return told, all(one.converged for one in told.values()), ran
 
-            (each, done), _, note = effort.chains(about, run, note)
+            each, done, _, note = effort.chains(about, run, note)
             chances = {name: float(value) for name, value in about.settled(evidence).items()}
             chances.update((name, found.probability) for name, found in each.items())
             ordered = {name: chances[name] for name in self.theory.atoms}
@@ -348,25 +372,30 @@ class Reasoner:
         distribution: str = "logical",
         temperature: float = 1.0,
         confidence: float = 5.0,
-        method: str = "exact",
-        seconds: float | None = None,
+        method: str = "auto",
+        seconds: float | None = SECONDS,
         seed: int | np.random.Generator | None = None,
     ) -> float:
         """Return log Z, exactly or by population annealing: see :func:`lbm.log_partition`."""
         evidence = self._evidence(given)
         about = self._about(distribution, temperature, confidence)
-        effort = _effort(method, None, seconds, seed, ("exact", POPULATION))
-        with until(effort.deadline):
-            if method == "exact":
-                return about.log_partition(evidence)
-            if not isinstance(about, Logical):
+        effort = _effort(method, None, seconds, seed, ("auto", "exact", POPULATION))
+        if not isinstance(about, Logical):
+            if method == POPULATION:
                 raise WrongDistribution(
                     "population annealing weighs models of a theory, not the worlds of a machine: "
                     "ask for method='exact'"
                 )
+            with until(effort.deadline):
+                return about.log_partition(evidence)
+
+        def by_population(note: str) -> float:
             from lbm.reasoning.sampling.partition import log_partition
 
-            return log_partition(exact.possible(self.theory, evidence, self._known), temperature, effort.rng)
+            split = exact.possible(self.theory, evidence, self._known)
+            return log_partition(split, temperature, effort.rng, note)
+
+        return effort.either(lambda: about.log_partition(evidence), by_population)
 
     def log_probability(
         self,
@@ -412,12 +441,12 @@ class Reasoner:
 
             from lbm.reasoning.sampling import estimates
 
-            def run(how: str, limits: dict[str, Any]) -> tuple[tuple[Any, ...], bool]:
-                problem = about.problem(None, evidence, how, effort.rng)
-                told = estimates.draw(problem, n, effort.rng, **limits)
-                return (problem.atoms, *told), told[1].converged
+            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[tuple[Any, ...]]:
+                problem = about.problem(None, evidence, how, effort.rng, ends)
+                states, found, ran = estimates.draw(problem, n, effort.rng, **limits)
+                return (problem.atoms, states, found), found.converged, ran
 
-            (atoms, states, found, done), how, note = effort.chains(about, run, note)
+            (atoms, states, found), done, how, note = effort.chains(about, run, note)
             columns = dict(zip(atoms, states.T, strict=True))
             known = about.settled(evidence)
             array = np.zeros((n, len(names)), bool)
@@ -496,6 +525,12 @@ def _effort(
     if sweeps is not None and sweeps < 1:
         raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
     return _Effort(method, sweeps, deadline_in(seconds), np.random.default_rng(seed))
+
+
+def _most_of(deadline: float) -> float:
+    """Return the moment at which four fifths of the time up to a deadline will have passed."""
+    now = time.monotonic()
+    return now + 0.8 * (deadline - now)
 
 
 def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:

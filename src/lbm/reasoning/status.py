@@ -71,20 +71,36 @@ def settle(
         return Settled("refuted", no.why, no.minimal, yes.world)
     if no.holds is None or spent(deadline):
         return Settled(None, world=yes.world)
-    if not preferred or not has_soft(theory):
-        return Settled("undecided", world=yes.world)
+    found = Settled("undecided", world=yes.world)
+    return prefer(found, theory, query, given=given, why=why, deadline=deadline) if preferred else found
+
+
+def prefer(
+    undecided: Settled,
+    theory: Theory,
+    query: Formula,
+    *,
+    given: Formula | None = None,
+    why: bool = False,
+    deadline: float = math.inf,
+) -> Settled:
+    """Return whether a formula that is neither entailed nor refuted is preferred, and why."""
+    if not has_soft(theory):
+        return undecided
+    if spent(deadline):
+        return Settled(None, world=undecided.world)
     from lbm.reasoning.preference import preferred as is_preferred
     from lbm.reasoning.preference import why_preferred
 
     best = is_preferred(theory, query, given=given, seconds=left(deadline))
     if best is None:
-        return Settled(None, world=yes.world)
+        return Settled(None, world=undecided.world)
     if not best:
-        return Settled("undecided", world=yes.world)
+        return undecided
     if not why or spent(deadline):
-        return Settled("preferred", world=yes.world)
+        return Settled("preferred", world=undecided.world)
     numbers, minimal = why_preferred(theory, query, given=given, seconds=left(deadline))
-    return Settled("preferred", numbers, minimal, yes.world)
+    return Settled("preferred", numbers, minimal, undecided.world)
 
 
 def nothing(theory: Theory, given: Formula | None) -> NoWorlds:

@@ -50,6 +50,9 @@ BURN_IN: Final = 512
 SHORTEST: Final = 32
 """The shortest burn-in that can find rungs."""
 
+SEEDED: Final = 4
+"""Ladders at most that begin in the same world."""
+
 REFRESH: Final = 256
 """Sweeps after which log weights that are not whole are summed anew, so that rounding never piles up."""
 
@@ -105,6 +108,7 @@ def tempered(
     betas: ArrayLike | None = None,
     burn_in: int = BURN_IN,
     thin: int = 1,
+    seeds: ArrayLike | None = None,
     on_sweep: Callable[[int], object] | None = None,
 ) -> Iterator[Cold]:
     """Yield the cold states of all ladders of a block of lanes, without end.
@@ -129,6 +133,10 @@ def tempered(
         Sweeps before those that are yielded.
     thin
         Sweeps for each draw.
+    seeds
+        Worlds, shape (atoms, worlds), that the cold ends of half of the ladders are put in once rungs have
+        been found, each of up to SEEDED ladders. That is then yielded first, and of the burn-in only what
+        finds rungs is done: how long the seeds stay is for the caller to see.
     on_sweep
         Called with the number of sweeps done after each of them, in the burn-in too. What it raises ends the
         work.
@@ -152,7 +160,8 @@ def tempered(
     if hot is None:
         hot = FREE / max(FREE, coupling(network, weights))
     block = _Block(lanes, groups_of(network) if groups is None else groups, on_sweep)
-    return _draws(block, hot, rungs, burn_in, thin)
+    worlds = None if seeds is None else np.asarray(seeds, np.uint8)
+    return _draws(block, hot, rungs, burn_in, thin, worlds)
 
 
 def exchange_chance(betas: Floats, log_weight: Floats) -> Floats:
@@ -219,6 +228,18 @@ class _Block:
         self.lane_at = order[LANES - rungs * ladders :].reshape(rungs, ladders)
         self.chances, self.sweeps = np.zeros(rungs - 1), 0
         self.luck: Floats | None = None
+
+    def seed(self, worlds: Bytes) -> None:
+        """Put worlds at the cold ends of half of the ladders."""
+        half = self.lane_at.shape[1] // 2
+        some = worlds[:, :half]
+        repeated = max(1, min(SEEDED, half // max(1, some.shape[1])))
+        lanes, at = self.lanes, self.lane_at[-1][: repeated * some.shape[1]]
+        x = lanes.x.copy()
+        x[:, at] = np.repeat(some, repeated, axis=1)
+        self.lanes = start(
+            lanes.network, lanes.weights, x, seed=lanes.seed, lane=lanes.lane, sweep=lanes.sweep
+        )
 
     def sweep(self) -> Floats:
         """Do a sweep, offer groups, exchange; return the log weights before that, shape (rungs, ladders)."""
@@ -290,13 +311,19 @@ def _luck(seed: int, sweep: int, lane: int, gaps: int, ladders: int) -> Floats:
     return uniforms(rows >> np.uint32(32 - BITS))
 
 
-def _draws(block: _Block, hot: float, betas: Floats | None, burn_in: int, thin: int) -> Iterator[Cold]:
+def _draws(
+    block: _Block, hot: float, betas: Floats | None, burn_in: int, thin: int, seeds: Bytes | None
+) -> Iterator[Cold]:
     if betas is None and hot == 1:
         betas = np.ones(1)
     elif betas is None:
         betas = _find(block, hot, burn_in // 2)
         burn_in -= burn_in // 2
     block.place(betas)
+    if seeds is not None:
+        block.seed(seeds)
+        burn_in = 0
+        yield block.cold()
     for _ in range(burn_in):
         block.sweep()
     while True:

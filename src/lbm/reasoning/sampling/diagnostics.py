@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,6 +52,11 @@ class Estimate:
         The number of chains, and of states that each of them gave.
     kept
         The share of states that are valid, and so count.
+    missed
+        A bound on the probability of a place where a world is known and that chains may have missed; the
+        interval allows for it. See ``coverage.py``.
+    place
+        What is known to be there, where that bound keeps the estimate from being called converged.
     """
 
     probability: float
@@ -63,6 +68,24 @@ class Estimate:
     chains: int
     draws: int
     kept: float
+    missed: float = 0.0
+    place: str = ""
+
+    def allowing_for(self, missed: float, place: str) -> Estimate:
+        """Return the estimate where a place of at most this probability may have been missed."""
+        if not missed:
+            return self
+        wide = (self.high - self.low) / 2
+        low, high = self.low * (1 - missed), self.high + missed * (1 - self.high)
+        fine = missed <= wide
+        return replace(
+            self,
+            low=low,
+            high=high,
+            converged=self.converged and fine,
+            missed=missed,
+            place="" if fine else place,
+        )
 
 
 def estimate(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None) -> Estimate:
@@ -85,7 +108,7 @@ def estimate(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None
         They count towards convergence; one that never varies is skipped.
     """
     truth, keeps, others = _checked(true, valid, also)
-    return _estimate(truth, keeps, *_judged(others))
+    return _estimate(truth & keeps, keeps, *judged(others))
 
 
 def estimates(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None) -> list[Estimate]:
@@ -96,61 +119,74 @@ def estimates(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = Non
     checked = [_checked(query, valid, also) for query in np.asarray(true)]
     if not checked:
         return []
-    others = _judged(checked[0][2])
-    return [_estimate(truth, keeps, *others) for truth, keeps, _ in checked]
+    others = judged(checked[0][2])
+    return [_estimate(truth & keeps, keeps, *others) for truth, keeps, _ in checked]
 
 
-def worst_known(states: Sequence[tuple[Bools, Bools]], number: int) -> NDArray[np.intp]:
-    """Return which atoms chains know least about, the least known first: at most ``number`` that vary.
+def estimate_sums(
+    hits: Floats, keeps: Floats, *, sizes: Sequence[float], r_hats: Sequence[float], width: int = 1
+) -> Estimate:
+    """Return :func:`estimate` of sums over blocks of ``width`` sweeps, both of shape (chains, blocks).
 
-    Only means over halves of chains are looked at, so that any number of atoms is looked at quickly. With m
-    of them, each of n states, an atom that is true in a share p of the states is known about as well as by
-
-        p(1 - p)/var(means)·m
-
-    independent draws: much less than n·m where chains disagree or move slowly.
-
-    Parameters
-    ----------
-    states
-        For each draw the states, shape (atoms, chains), and which of them are valid, shape (chains,).
+    ``sizes`` and ``r_hats`` are those of the other series; see :func:`judged`.
     """
-    half = len(states) // 2
-    if not half:
-        return np.zeros(0, np.intp)
-    sums, counts = [], []
-    for some in (states[:half], states[-half:]):
-        total = np.zeros(some[0][0].shape)
-        for x, keeps in some:
-            total += x & keeps
-        sums.append(total)
-        counts.append(np.sum([keeps for _, keeps in some], axis=0))
-    true, valid = np.concatenate(sums, axis=1), np.concatenate(counts)
-    share = true.sum(axis=1) / max(1, valid.sum())
-    varying = np.flatnonzero((share > 0) & (share < 1))
-    share, errors = share[varying], (true - share[:, None] * valid)[varying]
-    known = share * (1 - share) / errors.var(axis=1).clip(min=1e-12)
-    return varying[np.argsort(known, kind="stable")[:number]]
+    return _estimate(hits, keeps, sizes, r_hats, width)
 
 
-def _judged(others: NDArray[np.generic]) -> tuple[list[float], list[float]]:
-    """Return the effective sizes and R-hats of series that vary."""
+def judged(others: NDArray[np.generic]) -> tuple[list[float], list[float]]:
+    """Return the effective sizes and R-hats of those series that vary, shape (series, chains, draws)."""
     varying = [series for series in others if series.min() < series.max()]
     return [float(effective_size(series)) for series in varying], [float(r_hat(series)) for series in varying]
 
 
-def _estimate(truth: Bools, keeps: Bools, sizes: Sequence[float], others: Sequence[float]) -> Estimate:
-    chains, draws = truth.shape
+def many_estimates(hits: Floats, keeps: Floats, draws: int) -> tuple[Floats, Floats, Floats]:
+    """Return the shares, effective sizes and R-hats of many atoms, from means over halves of chains alone.
+
+        ESS = p(1 - p)·m/var(means),    R² = 1 + var(means)/var(states) - 1/n
+
+    With m halves of n states each. An atom that never varies has effective size and R-hat nan.
+
+    Parameters
+    ----------
+    hits, keeps
+        Shapes (atoms, chains, blocks) and (chains, blocks): valid states in which the atom is true, and all
+        valid states.
+    draws
+        States of each chain, valid or not.
+    """
+    half = hits.shape[2] // 2
+    if not half or not keeps.sum():
+        empty = np.full(len(hits), np.nan)
+        return empty, empty, empty
+    parts = [slice(None, half), slice(-half, None)]
+    true = np.concatenate([hits[:, :, part].sum(axis=2) for part in parts], axis=1)
+    valid = np.concatenate([keeps[:, part].sum(axis=1) for part in parts])
+    share = true.sum(axis=1) / valid.sum()
+    errors = (true - share[:, None] * valid) / valid.mean()
+    spread, whole = errors.var(axis=1, ddof=1), share * (1 - share)
+    kept = keeps.sum() / (draws * len(keeps))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.minimum(whole * len(valid) / spread, valid.sum())
+        ratio = np.sqrt(np.maximum(0.0, 1 + spread * kept / whole - 2 / draws))
+    varies = whole > 0
+    return share, np.where(varies, size, np.nan), np.where(varies, ratio, np.nan)
+
+
+def _estimate(
+    truth: NDArray[Any], keeps: NDArray[Any], sizes: Sequence[float], others: Sequence[float], width: int = 1
+) -> Estimate:
+    chains, blocks = truth.shape
+    draws = blocks * width
     counted = int(keeps.sum())
     if not counted:
         return Estimate(math.nan, 0.0, 1.0, 0.0, math.nan, False, chains, draws, 0.0)
-    kept = counted / keeps.size
-    hits = int((truth & keeps).sum())
+    kept = counted / (chains * draws)
+    hits = int(truth.sum())
     p = hits / counted
 
     size, r_hats = math.nan, list(others)
     if 0 < hits < counted:
-        z = keeps * (truth - p) / kept
+        z = (truth - p * keeps) / (kept * width)
         r_hats.append(float(r_hat(z)))
         size = p * (1 - p) * float(effective_size(z, kind="mean")) / float(z.var(ddof=1))
     elif sizes:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from lbm.errors import NoAnswer
-from lbm.knowledge.formula import Formula
+from lbm.knowledge.formula import Formula, atom
 from lbm.reasoning.sampling.chains import Bools
-from lbm.reasoning.sampling.diagnostics import Estimate, estimate, estimates, worst_known
-from lbm.reasoning.sampling.problems import LANES, Problem, Seen, spread, truth
+from lbm.reasoning.sampling.coverage import Coverage
+from lbm.reasoning.sampling.diagnostics import (
+    CHAINS,
+    ESS,
+    R_HAT,
+    Estimate,
+    estimate_sums,
+    judged,
+    many_estimates,
+    wilson,
+)
+from lbm.reasoning.sampling.problems import Problem, Seen, truth
+from lbm.reasoning.sampling.record import Record
 from lbm.reasoning.sampling.targets import Floats
 
 FIRST: Final = 256
@@ -28,8 +41,20 @@ MAX_UPDATES: Final = 400_000_000
 MAX_STATES: Final = 1 << 28
 """Truth values of states that may be kept."""
 
-_WATCHED: Final = 64  # atoms whose whole series are judged: all of them, or those known least
-_JUDGED: Final = 512  # states of each chain by which all atoms are judged
+_WATCHED: Final = 64  # atoms up to which the whole series of each is judged; past it, means of half chains
+_AT_ONCE: Final = 64  # sweeps that are looked at together, or as many as these truth values make
+_VALUES: Final = 1 << 23
+_T = TypeVar("_T")
+_ENDS: Final = 4  # states in which chains ended that others may begin in
+_COARSE: Final = 16  # blocks that are kept of every atom where there are many
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ran:
+    """How chains ran: sweeps of each, and some valid states in which they ended, shape (atoms, states)."""
+
+    sweeps: int
+    ends: Bools
 
 
 def ask(
@@ -39,31 +64,15 @@ def ask(
     *,
     sweeps: int | None = None,
     most: int = MOST,
-    deadline: float = np.inf,
-) -> tuple[Estimate, int]:
-    """Return how likely the query is among valid states, and after how many sweeps that was said.
+    deadline: float = math.inf,
+) -> tuple[Estimate, Ran]:
+    """Return how likely the query is among valid states, and how chains ran.
 
     The last half of the sweeps counts. ``sweeps`` asks for so many; otherwise there are FIRST, and twice as
     many as long as chains disagree, up to ``most`` or as many as MAX_UPDATES allows, or until the deadline.
     """
-    true: list[Bools] = []
-    valid: list[Bools] = []
-    also: list[Floats] = []
-    watched = [i for i, _ in enumerate(problem.atoms)] if len(problem.atoms) <= _WATCHED else []
-    done, said = 0, None
-    for seen in _states(problem, rng, _limit(problem, sweeps, most)):
-        true.append(truth(query, problem.atoms, seen.x))
-        valid.append(seen.valid)
-        also.append(np.concatenate([seen.score[None], seen.x[watched]]))
-        done += 1
-        late = time.monotonic() > deadline
-        if late or (sweeps is None and done >= FIRST and done & (done - 1) == 0):
-            said = _judge(true, valid, also)
-            if late or said.converged:
-                return said, done
-    if said is None or done & (done - 1):
-        said = _judge(true, valid, also)
-    return said, done
+    watch = _Watch(problem, query)
+    return _run(problem, rng, watch, watch.probability, _Limits(sweeps, most, deadline))
 
 
 def marginals(
@@ -72,55 +81,14 @@ def marginals(
     *,
     sweeps: int | None = None,
     most: int = MOST,
-    deadline: float = np.inf,
-) -> tuple[dict[str, Estimate], int]:
-    """Return how likely every atom is among valid states, and after how many sweeps that was said.
+    deadline: float = math.inf,
+) -> tuple[dict[str, Estimate], Ran]:
+    """Return how likely every atom is among valid states, and how chains ran.
 
     Sweeps and the deadline are those of :func:`ask`; chains go on until all atoms that vary have converged.
     """
-    kept: list[Seen] = []
-    found: dict[str, Estimate] = {}
-    done = 0
-    for seen in _states(problem, rng, _limit(problem, sweeps, most)):
-        done += 1
-        late = time.monotonic() > deadline
-        kept.append(seen)
-        if late or (sweeps is None and done >= FIRST and done & (done - 1) == 0):
-            found = _all(problem, kept)
-            if late or all(each.converged for each in found.values()):
-                return found, done
-    return _all(problem, kept) if done & (done - 1) or not found else found, done
-
-
-def _all(problem: Problem, kept: Sequence[Seen]) -> dict[str, Estimate]:
-    """Return the estimate of every atom."""
-    last = _thin(kept[len(kept) // 2 :])
-    valid = np.array([keeps for _, keeps, _ in last]).T
-    also = _watched_beside(last)
-    true = np.array([x for x, _, _ in last]).transpose(1, 2, 0)
-    return dict(zip(problem.atoms, estimates(true, valid, also=also), strict=True))
-
-
-def _thin(kept: Sequence[Seen]) -> Sequence[Seen]:
-    """Return states far enough apart that judging every atom by them takes no longer than making them."""
-    return kept[:: max(1, len(kept) // _JUDGED)]
-
-
-def _limit(problem: Problem, sweeps: int | None, most: int) -> int:
-    """Return how many sweeps there may be."""
-    if sweeps is not None:
-        return sweeps
-    return max(2 * FIRST, min(most, MAX_UPDATES // (LANES * max(1, len(problem.atoms)))))
-
-
-def _states(problem: Problem, rng: np.random.Generator, limit: int) -> Iterator[Seen]:
-    return islice(problem.walk(spread(problem.starts, rng), rng), limit)
-
-
-def _judge(true: Sequence[Bools], valid: Sequence[Bools], also: Sequence[Floats]) -> Estimate:
-    last = len(true) // 2
-    series = np.moveaxis(np.array(also[last:]), 0, -1)  # (series, lanes, draws)
-    return estimate(np.array(true[last:]).T, np.array(valid[last:]).T, also=series)
+    watch = _Watch(problem)
+    return _run(problem, rng, watch, watch.marginals, _Limits(sweeps, most, deadline))
 
 
 def draw(
@@ -130,57 +98,222 @@ def draw(
     *,
     sweeps: int | None = None,
     most: int = MOST,
-    deadline: float = np.inf,
-) -> tuple[Bools, Estimate, int]:
-    """Return ``n`` states of chains, shape (n, atoms), how good they are, and the number of sweeps.
+    deadline: float = math.inf,
+) -> tuple[Bools, Estimate, Ran]:
+    """Return ``n`` states of chains, shape (n, atoms), how good they are, and how chains ran.
 
-    Valid states of the last half of the sweeps are taken, as far apart as their number allows.
+    Valid states of the last half of the sweeps are taken, as far apart as their number allows. They are as
+    good as what chains know of the atom that they know least about.
     """
-    limit = _limit(problem, sweeps, most)
     kept: list[Seen] = []
-    done = 0
-    every = 1  # states are kept after every so many sweeps, fewer as there are more
-    for seen in _states(problem, rng, limit):
-        done += 1
-        late = time.monotonic() > deadline
-        if done % every == 0:
-            kept.append(seen)
-            if len(kept) * seen.x.size > MAX_STATES:
-                kept, every = kept[1::2], 2 * every
-        checked = sweeps is None and done >= FIRST and done & (done - 1) == 0
-        if late or (checked and _enough(kept, n) and _watch(kept).converged):
-            break
-    last = kept[len(kept) // 2 :]
-    states = np.concatenate([x[:, keeps].T for x, keeps, _ in last])
+    done, every = 0, 1  # states are kept after every so many sweeps, fewer as there are more
+
+    def keep(some: Sequence[Seen]) -> bool:
+        nonlocal kept, done, every
+        for seen in some:
+            done += 1
+            if done % every == 0:
+                kept.append(seen)
+                if len(kept) * seen.x.size > MAX_STATES:
+                    kept, every = kept[1::2], 2 * every
+        return sum(int(keeps.sum()) for _, keeps, _ in kept[len(kept) // 2 :]) >= n
+
+    watch = _Watch(problem)
+    found, ran = _run(problem, rng, watch, watch.least_known, _Limits(sweeps, most, deadline), keep)
+    states = np.concatenate([x[:, keeps].T for x, keeps, _ in kept[len(kept) // 2 :]])
     if len(states) < n:
         raise NoAnswer(
             f"after {done} sweeps {len(states)} states count, fewer than the {n} asked for: "
             "allow more sweeps, or ask for fewer"
         )
-    at = np.arange(n) * len(states) // n
-    return states[at], _watch(kept), done
+    return states[np.arange(n) * len(states) // n], found, ran
 
 
-def _enough(kept: Sequence[Seen], n: int) -> bool:
-    return sum(int(keeps.sum()) for _, keeps, _ in kept[len(kept) // 2 :]) >= n
+# --- one run -----------------------------------------------------------------------------------------
 
 
-def _watch(kept: Sequence[Seen]) -> Estimate:
-    """Return the estimate of the atom of which the chains know least, among all that vary.
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How long chains may run: ``sweeps`` exactly, or else ``most``, or until the deadline."""
 
-    Means of chains tell, for every atom, about how much is known of it; those of which that is least are
-    then judged by their whole series.
+    sweeps: int | None
+    most: int
+    deadline: float
+
+    def sweeps_of(self, problem: Problem) -> int:
+        """Return how many sweeps there may be."""
+        if self.sweeps is not None:
+            return self.sweeps
+        return max(2 * FIRST, min(self.most, MAX_UPDATES // (problem.lanes * max(1, len(problem.atoms)))))
+
+
+def _run(
+    problem: Problem,
+    rng: np.random.Generator,
+    watch: _Watch,
+    judge: Callable[[], tuple[_T, bool]],
+    limits: _Limits,
+    keep: Callable[[Sequence[Seen]], bool] | None = None,
+) -> tuple[_T, Ran]:
+    """Let chains run until what ``judge`` returns is good, or the limits are reached.
+
+    ``keep`` gets all states, and says whether there are enough of them.
     """
-    last = _thin(kept[len(kept) // 2 :])
-    valid = np.array([keeps for _, keeps, _ in last]).T
-    also = _watched_beside(last)
-    doubtful = worst_known([(x, keeps) for x, keeps, _ in last], _WATCHED)
-    if not len(doubtful):
-        return estimate(valid, valid, also=also[:1])
-    true = np.array([x[doubtful] for x, _, _ in last]).transpose(1, 2, 0)
-    return min(estimates(true, valid, also=also), key=lambda each: (each.converged, each.effective_size))
+    limit = limits.sweeps_of(problem)
+    walk = problem.walk(rng)
+    last = next(walk)
+    watch.begin(last)
+    done, told, late = 0, -1, False
+    while done < limit and not late:
+        some: list[Seen] = []
+        for last in islice(walk, min(watch.at_once, limit - done)):
+            some.append(last)
+            late = time.monotonic() > limits.deadline
+            if late:
+                break
+        done += len(some)
+        watch.add(some)
+        enough = keep is None or keep(some)
+        if limits.sweeps is None and enough and done >= FIRST and done & (done - 1) == 0 and not late:
+            (found, good), told = judge(), done
+            if good:
+                break
+    if told != done:
+        found, _ = judge()
+    return found, Ran(done, scattered(np.asarray(last.x[:, last.valid])))
 
 
-def _watched_beside(last: Sequence[Seen]) -> Floats:
-    """Return what is watched beside atoms, shape (2, lanes, draws): the score, and whether states count."""
-    return np.array([[score, keeps] for _, keeps, score in last], dtype=float).transpose(1, 2, 0)
+def scattered(x: Bools, number: int = _ENDS) -> Bools:
+    """Return a few of some states, shape (atoms, states), as far apart as they can be."""
+    chosen = [0] if x.shape[1] else []
+    near = np.full(x.shape[1], np.inf)
+    while chosen and len(chosen) < number:
+        near = np.minimum(near, (x != x[:, chosen[-1:]]).sum(axis=0))
+        if not near.max():
+            break
+        chosen.append(int(near.argmax()))
+    return x[:, chosen]
+
+
+class _Watch:
+    """What is recorded of chains as they run, and what it says."""
+
+    def __init__(self, problem: Problem, query: Formula | None = None) -> None:
+        self.problem, self.query = problem, query
+        self.many = len(problem.atoms) > _WATCHED
+        self.fine, self.coarse = Record(), Record(_COARSE)
+        states = problem.lanes * max(1, len(problem.atoms))
+        self.at_once = min(_AT_ONCE, 1 << max(0, (_VALUES // states).bit_length() - 1))
+
+    def begin(self, first: Seen) -> None:
+        """Note where chains begin."""
+        self.first = first
+        self.coverage = Coverage(self.problem.places, self.problem.starts, first.x, self._truth)
+
+    def _truth(self, formula: Formula, x: Any) -> Bools:
+        return truth(formula, self.problem.atoms, x)
+
+    def add(self, some: Sequence[Seen]) -> None:
+        """Record some sweeps."""
+        x = np.stack([seen.x for seen in some], axis=1)
+        valid = np.stack([seen.valid for seen in some])
+        rows = [valid[None], np.stack([seen.score for seen in some])[None], self.coverage.add(x, valid)]
+        if self.query is not None:
+            rows.append((self._truth(self.query, x) & valid)[None])
+        x &= valid
+        if self.many:
+            self.coarse.add(np.concatenate([x.sum(axis=1), valid.sum(axis=0)[None]])[:, None])
+        else:
+            rows.append(x)
+        self.fine.add(np.concatenate(rows, dtype=np.float64))
+
+    def probability(self) -> tuple[Estimate, bool]:
+        """Return the estimate of the query, and whether it has converged."""
+        assert self.query is not None
+        sums = self.fine.last_half()
+        places = 2 + len(self.problem.places)
+        sizes, r_hats = judged(np.concatenate([sums[1:places], sums[places + 1 :]]))
+        if self.many:
+            _, each_size, each_r_hat = self._halves()
+            sizes += [float(np.nanmin(each_size))] if not np.isnan(each_size).all() else []
+            r_hats += [float(np.nanmax(each_r_hat))] if not np.isnan(each_r_hat).all() else []
+        found = estimate_sums(sums[places], sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
+        found = found.allowing_for(*self.coverage.missed())
+        if found.probability in (0.0, 1.0) and not self._is_seen(self.query, found.probability == 0):
+            found = found.allowing_for(1.0, str(self.query if found.probability == 0 else ~self.query))
+        return found, found.converged
+
+    def _is_seen(self, formula: Formula, value: bool) -> bool:
+        """Return whether a chain began in a valid world where the formula has the value, or no world has."""
+        began = self._truth(formula, self.first.x[:, self.first.valid])
+        if (began == value).any():
+            return True
+        return self.problem.possible(formula if value else ~formula) is False
+
+    def marginals(self) -> tuple[dict[str, Estimate], bool]:
+        """Return the estimate of every atom, and whether all of those that vary have converged."""
+        found = dict(zip(self.problem.atoms, self._each(), strict=True))
+        return found, all(each.converged for each in found.values())
+
+    def least_known(self) -> tuple[Estimate, bool]:
+        """Return the estimate of the atom of which the chains know least, and whether it has converged."""
+        each = self._each()
+        varying = [one for one in each if 0 < one.probability < 1]
+        if varying:
+            found = min(varying, key=lambda one: (one.converged, one.effective_size))
+        else:
+            sums = self.fine.last_half()
+            sizes, r_hats = judged(sums[1:2])
+            found = estimate_sums(sums[0], sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
+            found = found.allowing_for(*self.coverage.missed())
+        return found, found.converged
+
+    def _each(self) -> list[Estimate]:
+        """Return the estimate of each atom."""
+        sums, atoms = self.fine.last_half(), len(self.problem.atoms)
+        sizes, r_hats = judged(sums[: len(sums) if self.many else len(sums) - atoms])
+        missed = self.coverage.missed()
+        if self.many:
+            found = self._from_halves(sums, sizes, r_hats)
+        else:
+            found = [
+                estimate_sums(one, sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
+                for one in sums[len(sums) - atoms :]
+            ]
+        return [self._sided(one.allowing_for(*missed), i) for i, one in enumerate(found)]
+
+    def _sided(self, found: Estimate, number: int) -> Estimate:
+        """Return the estimate of an atom; one that was never seen otherwise must be proven."""
+        if found.probability not in (0.0, 1.0):
+            return found
+        formula, value = atom(self.problem.atoms[number]), found.probability == 0
+        began = self.first.x[number, self.first.valid]
+        if (began == value).any() or self.problem.possible(formula if value else ~formula) is False:
+            return found
+        return found.allowing_for(1.0, str(formula if value else ~formula))
+
+    def _halves(self) -> tuple[Floats, Floats, Floats]:
+        sums = self.coarse.last_half()
+        return many_estimates(sums[:-1], sums[-1], self.fine.last_half().shape[2] * self.fine.width)
+
+    def _from_halves(self, sums: Floats, sizes: Sequence[float], r_hats: Sequence[float]) -> list[Estimate]:
+        """Return the estimate of each of many atoms from means over halves of chains."""
+        chains, draws = sums.shape[1], sums.shape[2] * self.fine.width
+        kept = float(sums[0].sum()) / (chains * draws)
+        beside = estimate_sums(sums[0], sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
+        worst = max(r_hats, default=math.nan)
+        found = []
+        for p, size, ratio in zip(*(each.tolist() for each in self._halves()), strict=True):
+            if math.isnan(size):  # it never varies: then what is known of the other series must do
+                low, high = (
+                    (beside.low, beside.high)
+                    if p == beside.probability
+                    else (1 - beside.high, 1 - beside.low)
+                )
+                found.append(replace(beside, probability=p, low=low, high=high))
+                continue
+            low, high = wilson(p * size, size)
+            largest = ratio if math.isnan(worst) else max(ratio, worst)
+            good = chains >= CHAINS and largest < R_HAT and min((size, *sizes)) > ESS
+            found.append(Estimate(p, low, high, size, largest, good, chains, draws, kept))
+        return found

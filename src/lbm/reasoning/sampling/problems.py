@@ -16,18 +16,18 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 
 from lbm.errors import NoAnswer
-from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, conjunction, holds
+from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.reasoning.clock import at_most, tick
 from lbm.reasoning.components.apart import Component, Split, assign, exponent
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
-from lbm.reasoning.engine.lanes import Weights, advance, jump, start, weights_of
+from lbm.reasoning.engine.lanes import Weights, advance, jump, random_states, start, weights_of
 from lbm.reasoning.engine.network import Network, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
-from lbm.reasoning.engine.tempering import tempered
+from lbm.reasoning.engine.tempering import Cold, tempered
 from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
 from lbm.reasoning.sampling.targets import (
     Floats,
@@ -39,7 +39,7 @@ from lbm.reasoning.sampling.targets import (
     conjuncts,
     score_target,
 )
-from lbm.reasoning.solvers.proof import find_model
+from lbm.reasoning.solvers.proof import find_model, satisfiable
 
 LANES: Final = 64
 """Chains that run side by side."""
@@ -49,6 +49,10 @@ _STARTS: Final = 8  # different worlds that chains start from, beside random one
 _REPEATED: Final = 4  # chains from each of them: fewer would be lost among the others
 _DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
+_COOLING: Final = 128  # sweeps that look for a world of high score
+_COLD: Final = 4.0  # and where they end, as a multiple of β
+_BLOCKS: Final = 4  # blocks of ladders at most
+_LADDERS: Final = 8  # ladders at least, if so many blocks have them
 
 
 class Seen(NamedTuple):
@@ -65,20 +69,40 @@ class Problem:
 
     Attributes
     ----------
-    walk
-        (states of shape (atoms, LANES), generator) -> what is seen after each sweep.
+    run
+        (starts, generator) -> the states that chains begin in, and then what is seen after each sweep.
     atoms
         The names of the rows of a state.
     starts
         Worlds over ``atoms``, shape (atoms, worlds).
+    places
+        Formulae that a solver was asked for: where they hold, a world is known.
+    possible
+        Whether some world counts in which a formula is true; None: that was not found out.
+    lanes
+        Chains that run side by side, those included that are not looked at.
     """
 
-    walk: Callable[[Bools, np.random.Generator], Iterator[Seen]]
+    run: Callable[[Bools, np.random.Generator], Iterator[Seen]]
     atoms: tuple[str, ...]
     starts: Bools
+    places: tuple[Formula, ...] = ()
+    possible: Callable[[Formula], bool | None] = lambda _: None
+    lanes: int = LANES
+
+    def walk(self, rng: np.random.Generator) -> Iterator[Seen]:
+        """Yield the states that chains begin in, and then what is seen after each sweep."""
+        return self.run(self.starts, rng)
 
 
 # --- what chains run on ----------------------------------------------------------------------------
+
+
+class Known(NamedTuple):
+    """What is known before chains run: worlds to start from, and formulae that hold in some of them."""
+
+    starts: Bools
+    places: tuple[Formula, ...]
 
 
 def logical(
@@ -88,22 +112,30 @@ def logical(
     rng: np.random.Generator,
     *,
     tempering: bool = False,
+    more: Bools | None = None,
 ) -> Problem:
     """Return the logical distribution of a theory with evidence; with a query, of what it depends on.
 
     Components that share no atom with the query say nothing about it, and are left out. With ``tempering``,
     chains are the cold ends of ladders: there are fewer of them, but none is caught in a well for ever.
+    ``more``, shape (atoms, worlds), are further worlds to start from.
     """
-    network, starts = logical_network(split, temperature, query)
+    network, known = logical_network(split, temperature, query, rng)
     hard = bool(len(network.firm))
-    penalty = tuned_penalty(network, spread(starts, rng), seed=seed_from(rng)) if hard else 0.0
-    walk = partial(_ladders if tempering else _walk, network, weights_of(network, penalty))
-    return Problem(walk, _atoms_about(split, query), starts)
+    penalty = tuned_penalty(network, spread(known.starts, rng), seed=seed_from(rng)) if hard else 0.0
+    run = partial(_ladders if tempering else _walk, network, weights_of(network, penalty))
+    starts = known.starts if more is None else np.concatenate([known.starts, more], axis=1)
+    atoms = atoms_about(split, query)
+    theory = Theory([f for component in _components_about(split, query) for f in component.hard], atoms=atoms)
+    lanes = LANES * (_BLOCKS if tempering else 1)
+    return Problem(run, atoms, _distinct(starts), known.places, partial(_possible, theory), lanes)
 
 
-def logical_network(split: Split, temperature: float, query: Formula | None = None) -> tuple[Network, Bools]:
+def logical_network(
+    split: Split, temperature: float, query: Formula | None, rng: np.random.Generator
+) -> tuple[Network, Known]:
     """Return a theory with evidence as a network, weights over τ, and models to start from."""
-    atoms = _atoms_about(split, query)
+    atoms = atoms_about(split, query)
     components = _components_about(split, query)
     hard = [formula for component in components for formula in component.hard]
     soft = [pair for component in components for pair in component.soft]
@@ -112,10 +144,55 @@ def logical_network(split: Split, temperature: float, query: Formula | None = No
     heaviest = sorted(zip(weights, (f for f, _ in soft), strict=True), key=lambda pair: -abs(pair[0]))
     wanted = [formula if weight > 0 else ~formula for weight, formula in heaviest]
     asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
-    starts = _starts(Theory(hard, atoms=atoms), asked, wanted)
-    if not starts.shape[1]:
+    best = _annealed(network, seed_from(rng)) if soft else None
+    theory = Theory(hard, atoms=atoms)
+    known = _starts(theory, asked, wanted, best)
+    if not known.starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
-    return network, starts
+    return network, known
+
+
+def with_field(
+    split: Split, temperature: float, penalty: float, world: Bools
+) -> tuple[Network, Weights, tuple[Floats, float]]:
+    """Return a theory as a network that also tells in how many atoms a state is as in a world.
+
+    With it the weights of its gates, without that number, and the weights, shape (gates,), and the constant
+    that make up the number.
+    """
+    atoms = atoms_about(split, None)
+    hard = _parts([formula for component in split.components for formula in component.hard])
+    soft = [pair for component in split.components for pair in component.soft]
+    pairs = [(formula, exponent(weight, split.scale, temperature)) for formula, weight in soft]
+    literals = [atom(name) if value else ~atom(name) for name, value in zip(atoms, world, strict=True)]
+    once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)]) for w in (1.0, 2.0))
+    field, constant = twice.soft - once.soft, twice.earned - once.earned
+    values = once.soft - field + penalty * once.hard
+    bare = once.earned - constant - penalty * once.broken
+    return once, Weights(values, 1.0, bare, float(np.abs(values).sum())), (field, constant)
+
+
+def _annealed(network: Network, seed: int) -> Bools | None:
+    """Return a world of high score that keeps the hard formulae, shape (atoms, 1); None: none was met."""
+    soft = weights_of(network, 0.0)
+    penalty = 2 * float(np.abs(soft.numbers).max(initial=1)) * soft.unit
+    x = random_states(network.atoms, seed, lane=1 << 30)
+    lanes = start(network, weights_of(network, penalty), x, seed=seed, lane=1 << 30, watch=True)
+    betas = np.concatenate([np.linspace(0.05, _COLD, _COOLING), np.full(_COOLING // 8, 1e6)])
+    advance(lanes, betas, rule="metropolis", after=lambda _: tick())
+    return np.asarray(lanes.best_x[:, None] > 0) if lanes.found else None
+
+
+def _possible(theory: Theory, formula: Formula) -> bool | None:
+    """Return whether some model of a theory has a formula true; None: no answer in time."""
+    return satisfiable(theory, given=formula, seconds=at_most(_SECONDS))
+
+
+def _distinct(worlds: Bools) -> Bools:
+    """Return each world once, in order."""
+    rows = dict.fromkeys(map(bytes, worlds.T.astype(np.uint8)))
+    found = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), len(worlds))
+    return np.asarray(found.T > 0)
 
 
 def _components_about(split: Split, query: Formula | None) -> list[Component]:
@@ -124,28 +201,52 @@ def _components_about(split: Split, query: Formula | None) -> list[Component]:
     return [c for c in split.components if query is None or not names.isdisjoint(c.atoms)]
 
 
-def _atoms_about(split: Split, query: Formula | None) -> tuple[str, ...]:
+def atoms_about(split: Split, query: Formula | None) -> tuple[str, ...]:
     """Return the atoms that are not settled, in their order: those of the query's components, or all."""
     names = set(split.atoms) if query is None else set(atoms_of(assign(query, split.fixed)))
     names.update(name for component in _components_about(split, query) for name in component.atoms)
     return tuple(name for name in split.atoms if name in names and name not in split.fixed)
 
 
-def _walk(network: Network, weights: Weights, x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+def _walk(network: Network, weights: Weights, starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
     """Yield what compiled chains on a network see; atoms that belong together may flip together."""
+    x = spread(starts, rng)
     lanes = start(network, weights, x, seed=seed_from(rng))
     groups = groups_of(network)
-    for starts in cycle(parts_of(groups) or [groups[1]]):
+    yield Seen(lanes.x.astype(bool), lanes.broken() == 0, lanes.score())
+    for begins in cycle(parts_of(groups) or [groups[1]]):
         advance(lanes, [1.0], every=1)
-        if len(starts) > 1:
-            jump(lanes, groups[0], starts)
+        if len(begins) > 1:
+            jump(lanes, groups[0], begins)
         yield Seen(lanes.x.astype(bool), lanes.broken() == 0, lanes.score())
 
 
-def _ladders(network: Network, weights: Weights, x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
-    """Yield what the cold ends of ladders see."""
-    for cold in tempered(network, weights, x, seed=seed_from(rng), on_sweep=lambda _: tick()):
-        yield Seen(cold.x.astype(bool), cold.broken == 0, cold.score)
+def _ladders(network: Network, weights: Weights, starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+    """Yield what the cold ends of ladders see, which begin in the starts once rungs have been found.
+
+    There are as many blocks of ladders as it takes for half of them to begin elsewhere.
+    """
+    x, seed = spread(starts, rng), seed_from(rng)
+    groups = groups_of(network)
+    blocks: list[Iterator[Cold]] = []
+    firsts: list[Cold] = []
+    while len(blocks) < _BLOCKS and (starts.shape[1] or sum(cold.x.shape[1] for cold in firsts) < _LADDERS):
+        lane = LANES * len(blocks)
+        block = tempered(
+            network, weights, x, seed=seed, lane=lane, groups=groups, seeds=starts, on_sweep=lambda _: tick()
+        )
+        blocks.append(block)
+        firsts.append(next(block))
+        starts = starts[:, firsts[-1].x.shape[1] // 2 :]
+    yield _cold(firsts)
+    while True:
+        yield _cold([next(block) for block in blocks])
+
+
+def _cold(blocks: Sequence[Cold]) -> Seen:
+    x = np.concatenate([cold.x for cold in blocks], axis=1).astype(bool)
+    broken = np.concatenate([cold.broken for cold in blocks])
+    return Seen(x, broken == 0, np.concatenate([cold.score for cold in blocks]))
 
 
 def _parts(hard: Sequence[Formula]) -> list[Formula]:
@@ -170,31 +271,33 @@ def machine_distribution(
 ) -> Problem:
     """Return the machine distribution, definitional atoms computed; evidence is a penalty and a filter."""
     starts = _machine_starts(machine, query, given)
+    places, possible = _machine_places(machine, query, given)
     held, rest = clamps(given)
     if given is None or rest is TRUE:
         place = {name: i for i, name in enumerate(machine.declared)}
         clamped = {place[name]: value for name, value in held.items()}
         network = energies_of(machine, confidence, temperature)
-        return Problem(partial(_energies, network, clamped), machine.declared, starts)
+        run = partial(_energies, network, clamped)
+        return Problem(run, machine.declared, starts, places, possible)
     energies = FreeEnergyTarget(machine, confidence, temperature)
     evidence = score_target(machine.declared, [given], [], 1.0)
     target = _Sum(energies, evidence)
     penalty = choose_penalty(cast(ScoreTarget, target), spread(starts, rng), rng)
-    return _collapsed(target.with_penalty(penalty), starts)
+    return Problem(_collapsed(target.with_penalty(penalty)), target.atoms, starts, places, possible)
 
 
 def _energies(
-    network: EnergyNetwork, clamped: dict[int, bool], x: Bools, rng: np.random.Generator
+    network: EnergyNetwork, clamped: dict[int, bool], starts: Bools, rng: np.random.Generator
 ) -> Iterator[Seen]:
     """Yield what compiled chains on free energies see."""
-    x = x.copy()
+    x = spread(starts, rng)
     x[list(clamped)] = np.array(list(clamped.values()), bool)[:, None]
     lanes = start_energy(network, x, seed=seed_from(rng))
     order = np.array([i for i in range(len(x)) if i not in clamped], np.int32)
     while True:
-        advance_energy(lanes, [1.0], order=order, every=1)
         # Kept up from flip to flip, equal log weights differ in their last digits, and ranks would see that.
         yield Seen(lanes.x.astype(bool), np.ones(x.shape[1], bool), np.round(lanes.log_weight, _DIGITS))
+        advance_energy(lanes, [1.0], order=order, every=1)
 
 
 def block_gibbs(
@@ -217,17 +320,18 @@ def block_gibbs(
 
     step = _dense_step(machine, confidence / temperature, clamped) if _is_dense(machine) else None
 
-    def walk(x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+    def run(starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+        x = spread(starts, rng)
         while True:
+            score = -machine.free_energy(x.T.astype(float), confidence=confidence, temperature=temperature)
+            yield Seen(x, truth(rest, machine.atoms, x), score)
             x = (
                 gibbs_step(machine, x, rng, confidence=confidence, temperature=temperature, clamped=clamped)
                 if step is None
                 else step(x, rng)
             )
-            score = -machine.free_energy(x.T.astype(float), confidence=confidence, temperature=temperature)
-            yield Seen(x, truth(rest, machine.atoms, x), score)
 
-    return Problem(walk, machine.atoms, starts)
+    return Problem(run, machine.atoms, starts, *_machine_places(machine, query, given))
 
 
 def _is_dense(machine: Machine) -> bool:
@@ -303,32 +407,44 @@ class _Sum:
         return _Sum(self.energies, self.evidence.with_penalty(penalty))
 
 
-def _collapsed(target: Target, starts: Bools) -> Problem:
-    def walk(x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+def _collapsed(target: Target) -> Callable[[Bools, np.random.Generator], Iterator[Seen]]:
+    def run(starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+        x = spread(starts, rng)
         while True:
-            x = sweep(target, x, rng)
             yield Seen(x, np.asarray(target.broken(x) == 0), target.score(x))
+            x = sweep(target, x, rng)
 
-    return Problem(walk, target.atoms, starts)
+    return run
 
 
 # --- where chains start ------------------------------------------------------------------------------
 
 
-def _starts(theory: Theory, asked: Sequence[Formula], wanted: Sequence[Formula]) -> Bools:
-    """Return models of the theory, shape (atoms, worlds): with each formula asked, and each one wanted."""
+def _starts(
+    theory: Theory, asked: Sequence[Formula], wanted: Sequence[Formula], best: Bools | None = None
+) -> Known:
+    """Return models of the theory: with each formula asked, the best one known, and with each one wanted."""
     found: dict[tuple[bool, ...], None] = {}
-    for formula in (*asked, *wanted, *(() if asked or wanted else (TRUE,))):
-        if len(found) >= _STARTS:
-            break
+    places: dict[Formula, None] = {}
+
+    def look(formula: Formula) -> None:
         world = find_model(theory, given=formula, seconds=at_most(_SECONDS))
         if world is not None:
             found[tuple(world.values())] = None
+            places[formula] = None
+
+    for formula in asked:
+        look(formula)
+    if best is not None:
+        found[tuple(best[:, 0].tolist())] = None
+    for formula in wanted:
+        if len(found) >= _STARTS:
+            break
+        look(formula)
     if not found:
-        world = find_model(theory, seconds=at_most(_SECONDS))
-        if world is not None:
-            found[tuple(world.values())] = None
-    return np.array(list(found), dtype=bool).reshape(len(found), len(theory.atoms)).T
+        look(TRUE)
+    starts = np.array(list(found), dtype=bool).reshape(len(found), len(theory.atoms)).T
+    return Known(starts, tuple(formula for formula in places if formula is not TRUE))
 
 
 def _machine_starts(machine: Machine, query: Formula | None, given: Formula | None) -> Bools:
@@ -338,15 +454,24 @@ def _machine_starts(machine: Machine, query: Formula | None, given: Formula | No
     asked = [] if query is None else list(_both(query))
     if given is not None:
         asked = [conjunction([given, formula]) for formula in asked] or [given]
-    kept = _starts(whole, asked, ())
+    kept = _starts(whole, asked, ()).starts
     # Worlds that break hard formulae have their share too.
-    loose = _starts(bare, asked, ())
+    loose = _starts(bare, asked, ()).starts
     both = np.concatenate([kept, loose], axis=1)
     if given is not None:
         both = both[:, truth(given, machine.declared, both)]
     if not both.shape[1]:
         raise NoAnswer("no world was found that keeps the evidence: allow more seconds")
-    return both
+    return _distinct(both)
+
+
+def _machine_places(
+    machine: Machine, query: Formula | None, given: Formula | None
+) -> tuple[tuple[Formula, ...], Callable[[Formula], bool | None]]:
+    """Return where worlds of a machine are known, and what tells whether a formula can be true at all."""
+    bare = Theory([] if given is None else [given], atoms=machine.declared)
+    sides = [] if query is None else [side for side in _both(query) if side is not FALSE and side is not TRUE]
+    return tuple(sides), partial(_possible, bare)
 
 
 def spread(starts: Bools, rng: np.random.Generator) -> Bools:
