@@ -147,7 +147,7 @@ def only_chains(atoms: int, sweeps: int = SWEEPS) -> Iterator[None]:
         for name in ("probability", "marginals", "draw", "log_partition"):
             stack.enter_context(mock.patch.object(Logical, name, too_much))
         if hasattr(estimates, "MAX_UPDATES"):
-            most = estimates.LANES * max(1, atoms) * sweeps
+            most = 64 * max(1, atoms) * sweeps
             stack.enter_context(mock.patch.object(estimates, "MAX_UPDATES", most))
         yield
 

@@ -25,7 +25,7 @@ from lbm.reasoning.sampling.diagnostics import (
     many_estimates,
     wilson,
 )
-from lbm.reasoning.sampling.problems import Problem, Seen, truth
+from lbm.reasoning.sampling.problems import LANES, Problem, Seen, truth
 from lbm.reasoning.sampling.record import Record
 from lbm.reasoning.sampling.targets import Floats
 
@@ -144,7 +144,7 @@ class _Limits:
         """Return how many sweeps there may be."""
         if self.sweeps is not None:
             return self.sweeps
-        return max(2 * FIRST, min(self.most, MAX_UPDATES // (problem.lanes * max(1, len(problem.atoms)))))
+        return max(2 * FIRST, min(self.most, MAX_UPDATES // (LANES * max(1, len(problem.atoms)))))
 
 
 def _run(
@@ -202,7 +202,7 @@ class _Watch:
         self.problem, self.query = problem, query
         self.many = len(problem.atoms) > _WATCHED
         self.fine, self.coarse = Record(), Record(_COARSE)
-        states = problem.lanes * max(1, len(problem.atoms))
+        states = LANES * max(1, len(problem.atoms))
         self.at_once = min(_AT_ONCE, 1 << max(0, (_VALUES // states).bit_length() - 1))
 
     def begin(self, first: Seen) -> None:

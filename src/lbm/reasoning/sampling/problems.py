@@ -79,8 +79,6 @@ class Problem:
         Formulae that a solver was asked for: where they hold, a world is known.
     possible
         Whether some world counts in which a formula is true; None: that was not found out.
-    lanes
-        Chains that run side by side, those included that are not looked at.
     """
 
     run: Callable[[Bools, np.random.Generator], Iterator[Seen]]
@@ -88,7 +86,6 @@ class Problem:
     starts: Bools
     places: tuple[Formula, ...] = ()
     possible: Callable[[Formula], bool | None] = lambda _: None
-    lanes: int = LANES
 
     def walk(self, rng: np.random.Generator) -> Iterator[Seen]:
         """Yield the states that chains begin in, and then what is seen after each sweep."""
@@ -127,8 +124,7 @@ def logical(
     starts = known.starts if more is None else np.concatenate([known.starts, more], axis=1)
     atoms = atoms_about(split, query)
     theory = Theory([f for component in _components_about(split, query) for f in component.hard], atoms=atoms)
-    lanes = LANES * (_BLOCKS if tempering else 1)
-    return Problem(run, atoms, _distinct(starts), known.places, partial(_possible, theory), lanes)
+    return Problem(run, atoms, _distinct(starts), known.places, partial(_possible, theory))
 
 
 def logical_network(
