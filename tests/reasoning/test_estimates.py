@@ -131,7 +131,7 @@ def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():
     query = parse(asked)
     assert lbm.ask(theory, query).probability > 0.99
     problem, left = problem_of(theory, query)
-    naive = replace(problem, starts=problem.starts[:, :0])
+    naive = replace(problem, starts=problem.starts[:, :0], places=())
     found, _ = estimates.ask(naive, left, np.random.default_rng(0), sweeps=1024)
     assert found.converged
     assert found.high < 0.3
@@ -253,13 +253,14 @@ def test_worlds_are_drawn_whatever_the_number_of_atoms(method, atoms):
 def test_draws_are_watched_on_all_atoms(stuck):
     """One atom of a hundred never moves in any chain, but chains differ: wherever it stands, it is seen."""
 
-    def walk(x, rng):
+    def run(starts, rng):
+        x = problems.spread(starts, rng)
         while True:
             moving = rng.random(x.shape) < 0.5
             moving[stuck] = x[stuck]
             yield problems.Seen(moving, np.ones(64, bool), rng.normal(size=64))
 
-    problem = problems.Problem(walk, tuple(f"x{i}" for i in range(100)), np.zeros((100, 0), bool))
+    problem = problems.Problem(run, tuple(f"x{i}" for i in range(100)), np.zeros((100, 0), bool))
     _, found, _ = estimates.draw(problem, 20, np.random.default_rng(0), sweeps=1024)
     assert not found.converged
     assert found.r_hat > 2

@@ -142,7 +142,7 @@ def judged(others: NDArray[np.generic]) -> tuple[list[float], list[float]]:
 def many_estimates(hits: Floats, keeps: Floats, draws: int) -> tuple[Floats, Floats, Floats]:
     """Return the shares, effective sizes and R-hats of many atoms, from means over halves of chains alone.
 
-        ESS = p(1 - p)·m/var(means),    R² = 1 + var(means)/var(states) - 1/n
+        ESS = p(1 - p)·m/var(means),    R² = 1 - 1/n + var(means)/(var(states) - var(means))
 
     With m halves of n states each. An atom that never varies has effective size and R-hat nan.
 
@@ -167,7 +167,8 @@ def many_estimates(hits: Floats, keeps: Floats, draws: int) -> tuple[Floats, Flo
     kept = keeps.sum() / (draws * len(keeps))
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.minimum(whole * len(valid) / spread, valid.sum())
-        ratio = np.sqrt(np.maximum(0.0, 1 + spread * kept / whole - 2 / draws))
+        within = np.maximum(whole / kept - spread, 0.0)
+        ratio = np.sqrt(np.maximum(0.0, 1 - 2 / draws + spread / within))
     varies = whole > 0
     return share, np.where(varies, size, np.nan), np.where(varies, ratio, np.nan)
 

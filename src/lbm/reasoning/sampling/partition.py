@@ -107,7 +107,7 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
     if math.isinf(value):
         raise NoAnswer("no population ended in a model of the hard formulae: log Z was not estimated")
     number = sum(crowd.number for crowd in crowds)
-    return LogPartition(value, error, size, number, note)
+    return LogPartition(value + known.earned, error, size, number, note)
 
 
 def _pinned(

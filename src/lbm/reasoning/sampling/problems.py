@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from lbm.errors import NoAnswer
+from lbm.errors import NoAnswer, WeightError
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
@@ -44,11 +44,15 @@ from lbm.reasoning.solvers.proof import find_model, satisfiable
 LANES: Final = 64
 """Chains that run side by side."""
 
+HEAVY: Final = 1e12
+"""Weights over τ, beside which sums of floats no longer tell what small weights make likely."""
+
 _LARGE: Final = 1 << 14  # weights past which it matters how they are multiplied
 _STARTS: Final = 8  # different worlds that chains start from, beside random ones
 _REPEATED: Final = 4  # chains from each of them: fewer would be lost among the others
 _DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
+_FAR_APART: Final = 2.0**40  # weights of a machine
 _COOLING: Final = 128  # sweeps that look for a world of high score
 _COLD: Final = 4.0  # and where they end, as a multiple of β
 _BLOCKS: Final = 4  # blocks of ladders at most
@@ -96,10 +100,15 @@ class Problem:
 
 
 class Known(NamedTuple):
-    """What is known before chains run: worlds to start from, and formulae that hold in some of them."""
+    """What is known before chains run.
+
+    Worlds to start from, formulae that hold in some of them, and the score of formulae that all worlds satisfy
+    that count.
+    """
 
     starts: Bools
     places: tuple[Formula, ...]
+    earned: float = 0.0
 
 
 def logical(
@@ -136,6 +145,8 @@ def logical_network(
     hard = [formula for component in components for formula in component.hard]
     soft = [pair for component in components for pair in component.soft]
     weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
+    soft, weights, firm, earned = _apart_by_weight(soft, weights, Theory(hard, atoms=atoms))
+    hard += firm
     network = network_of(atoms, _parts(hard), [(f, w) for (f, _), w in zip(soft, weights, strict=True)])
     heaviest = sorted(zip(weights, (f for f, _ in soft), strict=True), key=lambda pair: -abs(pair[0]))
     wanted = [formula if weight > 0 else ~formula for weight, formula in heaviest]
@@ -145,7 +156,34 @@ def logical_network(
     known = _starts(theory, asked, wanted, best)
     if not known.starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
-    return network, known
+    return network, known._replace(earned=earned)
+
+
+def _apart_by_weight(
+    soft: list[tuple[Formula, int]], weights: list[float], theory: Theory
+) -> tuple[list[tuple[Formula, int]], list[float], list[Formula], float]:
+    """Return the soft formulae whose weights chains can tell apart, those as good as hard, and their score.
+
+    Next to a weight of HEAVY, sums of floats lose the last digits of small ones. Such a formula is true in
+    every world that counts, if all of them can be together; if not, chains are not for this theory.
+    """
+    heavy = [abs(weight) >= HEAVY for weight in weights]
+    light = sum(abs(weight) for weight, too_much in zip(weights, heavy, strict=True) if not too_much)
+    if not any(heavy) or not light:
+        return soft, weights, [], 0.0
+    firm = [
+        formula if weight > 0 else ~formula
+        for (formula, weight), too_much in zip(soft, heavy, strict=True)
+        if too_much
+    ]
+    if light > HEAVY / 2 or find_model(theory, given=conjunction(firm), seconds=at_most(_SECONDS)) is None:
+        raise WeightError(
+            f"chains cannot weigh formulae of weight {max(map(abs, weights)):g} against each other and also "
+            f"against lighter ones (limit HEAVY, {HEAVY:g} times the temperature): ask for method='exact'"
+        )
+    kept = [i for i, too_much in enumerate(heavy) if not too_much]
+    earned = sum(weight for weight, too_much in zip(weights, heavy, strict=True) if too_much and weight > 0)
+    return [soft[i] for i in kept], [weights[i] for i in kept], firm, earned
 
 
 def with_field(
@@ -159,7 +197,10 @@ def with_field(
     atoms = atoms_about(split, None)
     hard = _parts([formula for component in split.components for formula in component.hard])
     soft = [pair for component in split.components for pair in component.soft]
-    pairs = [(formula, exponent(weight, split.scale, temperature)) for formula, weight in soft]
+    weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
+    soft, weights, firm, _ = _apart_by_weight(soft, weights, Theory(hard, atoms=atoms))
+    hard += firm
+    pairs = [(formula, weight) for (formula, _), weight in zip(soft, weights, strict=True)]
     literals = [atom(name) if value else ~atom(name) for name, value in zip(atoms, world, strict=True)]
     once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)]) for w in (1.0, 2.0))
     field, constant = twice.soft - once.soft, twice.earned - once.earned
@@ -266,6 +307,7 @@ def machine_distribution(
     rng: np.random.Generator,
 ) -> Problem:
     """Return the machine distribution, definitional atoms computed; evidence is a penalty and a filter."""
+    _check_weights(machine, confidence / temperature)
     starts = _machine_starts(machine, query, given)
     places, possible = _machine_places(machine, query, given)
     held, rest = clamps(given)
@@ -280,6 +322,16 @@ def machine_distribution(
     target = _Sum(energies, evidence)
     penalty = choose_penalty(cast(ScoreTarget, target), spread(starts, rng), rng)
     return Problem(_collapsed(target.with_penalty(penalty)), target.atoms, starts, places, possible)
+
+
+def _check_weights(machine: Machine, scale: float) -> None:
+    """Raise where some weights of a machine would be lost beside others."""
+    sizes = np.abs(machine.weights.data[machine.weights.data != 0]) * scale
+    if len(sizes) and sizes.max() > HEAVY and sizes.min() < sizes.max() / _FAR_APART:
+        raise WeightError(
+            f"this machine has weights from {sizes.min():g} to {sizes.max():g}, farther apart than floats can "
+            "tell (limit HEAVY): ask for method='exact'"
+        )
 
 
 def _energies(
@@ -308,6 +360,7 @@ def block_gibbs(
 
     Literals of the evidence are clamped; the rest of it is a filter.
     """
+    _check_weights(machine, confidence / temperature)
     held, rest = clamps(given)
     place = {name: i for i, name in enumerate(machine.atoms)}
     clamped = {place[name]: value for name, value in held.items()}
