@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -96,19 +97,16 @@ class _Effort:
         ``run`` gets the method, worlds to begin in beside those that are known, and limits. Where plain
         chains do not agree, tempered ones follow, and begin where some of the plain ones ended.
         """
-        hows = [self.method] if self.method in ("collapsed", "tempered", "gibbs") else ["collapsed"]
-        if self.method not in hows and self.sweeps is None and about.name == "logical":
-            hows.append("tempered")
         limits: dict[str, Any] = {"sweeps": self.sweeps, "deadline": self.deadline}
-        ends: Bools | None = None
-        for how in hows:
-            few = {} if how == hows[-1] else {"most": _UNTEMPERED}
-            found, good, ran = run(how, ends, {**limits, **few})
-            if good or spent(self.deadline):
-                break
-            if few:
-                note = "; ".join(filter(None, [note, "plain chains did not agree"]))
-                ends = ran.ends
+        chosen = self.method in ("collapsed", "tempered", "gibbs")
+        how = self.method if chosen else "collapsed"
+        tempering = not chosen and self.sweeps is None and about.name == "logical"
+        found, good, ran = run(how, None, {**limits, "most": _UNTEMPERED} if tempering else limits)
+        if tempering and not good and not spent(self.deadline):
+            note = "; ".join(filter(None, [note, "plain chains did not agree"]))
+            with suppress(NoAnswer):  # too late: then what plain chains say must do
+                found, _, ran = run("tempered", ran.ends, limits)
+                how = "tempered"
         return found, ran.sweeps, how, note
 
 

@@ -102,8 +102,8 @@ class Problem:
 class Known(NamedTuple):
     """What is known before chains run.
 
-    Worlds to start from, formulae that hold in some of them, and the score of formulae that all worlds satisfy
-    that count.
+    Worlds to start from, formulae that hold in some of them, and the score of those that hold in every world
+    that counts.
     """
 
     starts: Bools
