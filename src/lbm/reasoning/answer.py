@@ -250,6 +250,11 @@ def sampled_lines(estimate: Estimate, sweeps: int, note: str) -> list[str]:
         f"effective size {estimate.effective_size:.0f}, "
         + (f"R-hat {estimate.r_hat:.4f}" if not estimate.r_hat > 100 else "R-hat above 100")
     ]
+    if estimate.place:
+        found.append(
+            f"not covered: {estimate.place}, where worlds are known; what chains say of it leaves room for a "
+            f"probability of {estimate.missed:.2g}"
+        )
     return [*found, f"not exact, since {note}"] if note else found
 
 

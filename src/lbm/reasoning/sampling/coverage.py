@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.knowledge.formula import Formula
+from lbm.knowledge.theory import shown
 
 VISITS: Final = 10
 """Chains that found a place by themselves, from which on their own statistics tell what it weighs."""
@@ -76,7 +77,7 @@ class Coverage:
         for formula in self.formulae:
             began = self.truth(formula, self.begin)
             self._places.append(
-                _Place(str(formula), began, none.copy(), none.copy(), np.zeros(chains, np.int64))
+                _Place(shown(formula), began, none.copy(), none.copy(), np.zeros(chains, np.int64))
             )
         self._counted = np.zeros(chains, np.int64)
         self._home = (self.begin[:, None, :] == self.worlds[:, :, None]).all(axis=0)
@@ -125,7 +126,9 @@ class Coverage:
                 stayed[home] = inside.sum(axis=0)
                 last = np.zeros(len(home), bool)
                 last[home] = inside[-1]
-                place = _Place("a known world", home, np.zeros(len(home), bool), last, stayed)
+                place = _Place(
+                    "the surroundings of a good world", home, np.zeros(len(home), bool), last, stayed
+                )
                 bounds.append((self._bound(place), place.name))
         return max(bounds, default=(0.0, ""))
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, atom
+from lbm.knowledge.theory import shown
 from lbm.reasoning.sampling.chains import Bools
 from lbm.reasoning.sampling.coverage import Coverage
 from lbm.reasoning.sampling.diagnostics import (
@@ -240,7 +241,7 @@ class _Watch:
         found = estimate_sums(sums[places], sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
         found = found.allowing_for(*self.coverage.missed())
         if found.probability in (0.0, 1.0) and not self._is_seen(self.query, found.probability == 0):
-            found = found.allowing_for(1.0, str(self.query if found.probability == 0 else ~self.query))
+            found = found.allowing_for(1.0, shown(self.query if found.probability == 0 else ~self.query))
         return found, found.converged
 
     def _is_seen(self, formula: Formula, value: bool) -> bool:
@@ -290,7 +291,7 @@ class _Watch:
         began = self.first.x[number, self.first.valid]
         if (began == value).any() or self.problem.possible(formula if value else ~formula) is False:
             return found
-        return found.allowing_for(1.0, str(formula if value else ~formula))
+        return found.allowing_for(1.0, shown(formula if value else ~formula))
 
     def _halves(self) -> tuple[Floats, Floats, Floats]:
         sums = self.coarse.last_half()

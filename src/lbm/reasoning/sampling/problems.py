@@ -329,8 +329,8 @@ def _check_weights(machine: Machine, scale: float) -> None:
     sizes = np.abs(machine.weights.data[machine.weights.data != 0]) * scale
     if len(sizes) and sizes.max() > HEAVY and sizes.min() < sizes.max() / _FAR_APART:
         raise WeightError(
-            f"this machine has weights from {sizes.min():g} to {sizes.max():g}, farther apart than floats can "
-            "tell (limit HEAVY): ask for method='exact'"
+            f"this machine has weights from {sizes.min():g} to {sizes.max():g}, farther apart than floats "
+            "can tell (limit HEAVY): ask for method='exact'"
         )
 
 

@@ -38,7 +38,7 @@ def ask_query(
 
     With --json: query, given, probability, interval, status, method (exact or sampled), distribution,
     temperature, confidence, reasons (null if not asked for, else a list of formula and weight), minimal,
-    converged, effective_size, r_hat, chains, sweeps, note.
+    converged, effective_size, r_hat, missed, chains, sweeps, note.
     """
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.query import ask

@@ -24,6 +24,7 @@ def of_chains(estimate: Estimate | None, sweeps: int, note: str) -> dict[str, An
         "converged": estimate is None or estimate.converged,
         "effective_size": None if estimate is None else finite(estimate.effective_size),
         "r_hat": None if estimate is None else finite(estimate.r_hat),
+        "missed": None if estimate is None else estimate.missed,
         "chains": None if estimate is None else estimate.chains,
         "sweeps": None if estimate is None else sweeps,
         "note": note or None,

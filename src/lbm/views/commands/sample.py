@@ -56,8 +56,8 @@ def sample_worlds(
     few worlds in time.
 
     With --json: atoms, worlds (lists of 0 and 1 in that order; none if they go to a file), method,
-    distribution, temperature, confidence, independent, converged, effective_size, r_hat, chains, sweeps,
-    note; and with --distance: distance (measure, value, expected, models).
+    distribution, temperature, confidence, independent, converged, effective_size, r_hat, missed, chains,
+    sweeps, note; and with --distance: distance (measure, value, expected, models).
     """
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"cannot write {out}: expected a name that ends in {', '.join(FORMATS)}")
