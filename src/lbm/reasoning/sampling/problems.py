@@ -49,10 +49,12 @@ HEAVY: Final = 1e12
 
 _LARGE: Final = 1 << 14  # weights past which it matters how they are multiplied
 _STARTS: Final = 8  # different worlds that chains start from, beside random ones
+_STEEP: Final = 1.0  # weights over τ from which on a formula may make a well
 _REPEATED: Final = 4  # chains from each of them: fewer would be lost among the others
 _DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
 _FAR_APART: Final = 2.0**40  # weights of a machine
+_MOMENT: Final = 1e-3  # seconds, than which no time left is shorter
 _COOLING: Final = 128  # sweeps that look for a world of high score
 _COLD: Final = 4.0  # and where they end, as a multiple of β
 _BLOCKS: Final = 4  # blocks of ladders at most
@@ -149,7 +151,8 @@ def logical_network(
     hard += firm
     network = network_of(atoms, _parts(hard), [(f, w) for (f, _), w in zip(soft, weights, strict=True)])
     heaviest = sorted(zip(weights, (f for f, _ in soft), strict=True), key=lambda pair: -abs(pair[0]))
-    wanted = [formula if weight > 0 else ~formula for weight, formula in heaviest]
+    steep = [(weight, formula) for weight, formula in heaviest[:_STARTS] if abs(weight) >= _STEEP]
+    wanted = [formula if weight > 0 else ~formula for weight, formula in steep]
     asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
     best = _annealed(network, seed_from(rng)) if soft else None
     theory = Theory(hard, atoms=atoms)
@@ -216,7 +219,7 @@ def _annealed(network: Network, seed: int) -> Bools | None:
     x = random_states(network.atoms, seed, lane=1 << 30)
     lanes = start(network, weights_of(network, penalty), x, seed=seed, lane=1 << 30, watch=True)
     betas = np.concatenate([np.linspace(0.05, _COLD, _COOLING), np.full(_COOLING // 8, 1e6)])
-    advance(lanes, betas, rule="metropolis", after=lambda _: tick())
+    advance(lanes, betas, rule="metropolis", after=lambda _: at_most(1.0) > _MOMENT)
     return np.asarray(lanes.best_x[:, None] > 0) if lanes.found else None
 
 
