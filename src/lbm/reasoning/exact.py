@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
+from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
@@ -126,7 +126,13 @@ def log_partition(
     known = known or Known()
     split = possible(theory, given, known, method=method, temperature=temperature)
     best, log = _weigh(split, temperature, method, theory, given, known)
-    return exponent(best, split.scale, temperature) + log
+    found = exponent(best, split.scale, temperature) + log
+    if not math.isfinite(found):
+        raise WeightError(
+            f"expected weights whose sums divided by the temperature are finite, got {found} at temperature "
+            f"{temperature:g}: raise it"
+        )
+    return found
 
 
 def log_probability(

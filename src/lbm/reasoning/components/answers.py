@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
+from lbm.knowledge.numbers import written
 
 MAX_LISTED: Final = 1 << 30
 """Truth values, worlds times atoms, up to which worlds are listed."""
@@ -83,11 +84,19 @@ def check_room(worlds: int, atoms: int) -> None:
     """Raise TooManyWorlds if so many worlds are more than may be listed."""
     if worlds * max(atoms, 1) > MAX_LISTED:
         raise TooManyWorlds(
-            f"{worlds} worlds of {atoms} atoms are more than {MAX_LISTED} truth values (limit MAX_LISTED): "
-            "ask for fewer worlds, or for fewer atoms",
+            f"{_about(worlds)} worlds of {atoms} atoms are more than {MAX_LISTED} truth values "
+            "(limit MAX_LISTED): ask for fewer worlds, or for fewer atoms",
             limit="MAX_LISTED",
             value=MAX_LISTED,
         )
+
+
+def _about(number: int) -> str:
+    """Return a number as a message shows it: of a long one its first digits and how many follow."""
+    if number < 10**30:
+        return str(number)
+    digits = written(number)
+    return f"{digits[0]}.{digits[1:4]}e{len(digits) - 1}"
 
 
 def how_many(size: int) -> str:
