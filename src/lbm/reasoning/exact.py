@@ -94,10 +94,8 @@ def models(
     >>> list(models(Theory(["a ^ b"])))
     [{'a': False, 'b': True}, {'a': True, 'b': False}]
     """
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit is a number of worlds from 0 up, got {limit}")
     _check_method(method)
-    kept = _projected(theory, project)
+    kept = check_listed(theory, project, limit)
     names = theory.atoms if kept is None else kept
     known = known or Known()
     split = _split(theory, given, known, soft=False, first=names)
@@ -277,6 +275,13 @@ def draw(
 def _check_method(method: str) -> None:
     if method not in METHODS:
         raise ValueError(f"expected a method among {', '.join(METHODS)}, got {method!r}")
+
+
+def check_listed(theory: Theory, project: Iterable[str] | None, limit: int | None) -> tuple[str, ...] | None:
+    """Return the atoms that models are listed by, each once; raise unless these and the limit can be."""
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit is a number of worlds from 0 up, got {limit}")
+    return _projected(theory, project)
 
 
 def _projected(theory: Theory, project: Iterable[str] | None) -> tuple[str, ...] | None:

@@ -70,13 +70,15 @@ class Worlds(Sequence[dict[str, bool]]):
 class Models(Worlds):
     """Models of a theory in lexicographic order, false first.
 
-    ``complete`` says whether these are all that were asked for.
+    ``complete`` says whether these are all there are; ``in_time`` is false where the time ran out before
+    there were as many as were asked for, or before it was known whether these are all.
     """
 
     complete: bool
+    in_time: bool = True
 
     def __repr__(self) -> str:
-        said = "all" if self.complete else "not all"
+        said = "all" if self.complete else "not all" if self.in_time else "perhaps not all"
         return f"<Models: {len(self)} worlds over {len(self.atoms)} atoms, {said}>"
 
 
