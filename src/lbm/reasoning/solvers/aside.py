@@ -166,7 +166,7 @@ def model_count(
         found = answers._next(deadline)
     if found is None or found["kind"] != "count":
         return None
-    return int(found["count"])
+    return int(found["count"], 16)
 
 
 def ganak_installed() -> bool:
@@ -253,7 +253,7 @@ def main() -> None:
             start = end + 1
     threading.Thread(target=_end_when_closed, args=(problem,), daemon=True).start()
     if header["task"] == "count":
-        say("count", count=str(_count(clauses, header["variables"], header["project"])))
+        say("count", count=hex(_count(clauses, header["variables"], header["project"])))
     else:
         solve(clauses, header["weights"], header["variables"], header["atoms"], header, say)
     out.close()
