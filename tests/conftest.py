@@ -47,3 +47,23 @@ def dataset() -> Callable[[str], Path]:
         pytest.skip(missing)
 
     return find
+
+
+class CountedClock:
+    """A clock that goes on by ``step`` seconds whenever it is looked at; tests may set ``time``."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.time, self.step, self.looks = 1000.0, step, 0
+
+    def __call__(self) -> float:
+        self.time += self.step
+        self.looks += 1
+        return self.time
+
+
+@pytest.fixture
+def counted_clock(monkeypatch: pytest.MonkeyPatch) -> CountedClock:
+    """Replace the one clock of all budgets by one that is counted: no test of a budget waits."""
+    clock = CountedClock()
+    monkeypatch.setattr("lbm.reasoning.clock.now", clock)
+    return clock

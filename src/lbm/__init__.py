@@ -5,8 +5,7 @@ Names are loaded on first use, so that formulae never wait for arrays.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # that of typing, which an interrupt at the start of a command should not wait for
 
 __version__ = "0.1.0"
 
@@ -79,6 +78,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from lbm import datasets
     from lbm.knowledge.formula import Formula, atleast, atmost, atom, exactly, holds, iff
     from lbm.knowledge.parser import parse
@@ -107,6 +108,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name == "datasets":
         return import_module("lbm.datasets")
     if name in _HOMES:

@@ -6,11 +6,12 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from lbm.errors import FileError, LimitExceeded
+from lbm.errors import FileError, LbmError, LimitExceeded
 from lbm.views.entry import one_line
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ FIRST: Final = 20
 """How many of a longer list are printed."""
 
 STANDARD_INPUT: Final = "<stdin>"
+
+_told: Final[ContextVar[bool]] = ContextVar("told")  # a JSON object was printed
 
 
 # --- in ------------------------------------------------------------------------------------------
@@ -88,6 +91,7 @@ def say_worlds(worlds: Worlds) -> None:
 def say_json(facts: dict[str, Any]) -> None:
     """Print one JSON object, a key a line; iterators are written as lists while they run."""
     write = sys.stdout.write
+    _told.set(True)
     for i, (key, value) in enumerate(facts.items()):
         write(f"{',' if i else '{'}\n  {json.dumps(key)}: ")
         if isinstance(value, Iterator):
@@ -98,6 +102,15 @@ def say_json(facts: dict[str, Any]) -> None:
         else:
             write(_dumped(value))
     write("\n}\n")
+
+
+def say_refusal(error: LbmError) -> None:
+    """Print "no", or that there is no answer in time, as JSON; bad input is no answer, and prints nothing.
+
+    A command that has printed an object of its own is left alone.
+    """
+    if error.exit_status in (1, 3) and not _told.get(False):
+        say_json({"answer": False if error.exit_status == 1 else None, "reason": error.one_line()})
 
 
 def _dumped(value: object) -> str:
