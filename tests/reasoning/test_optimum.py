@@ -30,6 +30,7 @@ from lbm.reasoning.preference import preferred, why_preferred
 from lbm.reasoning.search import annealed, routes
 from lbm.reasoning.search import judge as judging
 from lbm.reasoning.search.annealed import Round, anneal, of_clauses
+from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Event
 from tests.oracles import sat, truth, truth_table
 from tests.strategies import formulae, theories
@@ -129,7 +130,7 @@ def no_exact():
 @contextmanager
 def in_this_process():
     """Let RC2 run in this process: thousands of small questions would start thousands of others."""
-    from lbm.reasoning.solvers import aside
+    from lbm.reasoning.solvers import worker
 
     class Said:
         def __init__(self, events):
@@ -141,7 +142,7 @@ def in_this_process():
     @contextmanager
     def solved(clauses, weights, variables, *, atoms, top, every):
         events = []
-        aside.solve(
+        worker.solve(
             list(clauses), weights, variables, atoms, {"top": top, "every": every},
             lambda kind, **parts: events.append(Event(kind, **parts)),
         )  # fmt: skip
@@ -458,6 +459,7 @@ def test_reasons_are_returned_as_they_are_when_time_is_over():
 
 
 def test_no_process_is_needed_to_find_a_world(monkeypatch):
+    aside._end_all()  # nor is one that waits
     monkeypatch.setattr("sys.executable", "")
     with no_exact():
         found = best(Theory(["a | b", (3, "~a"), (2, "~b")]), seconds=None, seed=0)
@@ -531,6 +533,7 @@ def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
         signal.signal(signal.SIGINT, before)
     assert theory.score(seen[0].world) == seen[0].score
     (process,) = started
+    aside._end_all()
     assert process.returncode is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
