@@ -63,7 +63,8 @@ def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> We
     numbers = np.rint(values / unit) if unit else values
     reach = _reach(network, np.abs(numbers))
     if unit and reach < 1 << 30:
-        kind = np.int16 if reach < 1 << 15 else np.int32
+        small = reach < 1 << 15 and network.wires.low.dtype == np.uint8  # kernels for others would be many
+        kind = np.int16 if small else np.int32
         return Weights(numbers.astype(kind), unit / temperature, constant / unit, reach)
     with np.errstate(over="ignore"):
         values = network.soft / temperature + penalty * network.hard
@@ -261,7 +262,7 @@ def advance(
         )
         for number, piece in enumerate(pieces, start=1):
             whole = number == len(pieces)  # a state in the middle of a sweep depends on where it was cut
-            ran = loops().sweeps(
+            ran = loops(lanes.weights.numbers.dtype, lanes.counts.dtype).sweeps(
                 lanes.network.wires,
                 lanes.weights.numbers,
                 lanes.x,
@@ -348,7 +349,7 @@ def jump(
     The words that decide are those of the sweep that comes next, in a stream of their own.
     """
     scratch = (lanes.network.longest, LANES)
-    loops().jumps(
+    loops(lanes.weights.numbers.dtype, lanes.counts.dtype).jumps(
         lanes.network.wires,
         lanes.weights.numbers,
         lanes.x,

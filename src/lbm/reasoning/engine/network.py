@@ -137,13 +137,13 @@ class Network:
         if x.shape != (self.atoms, LANES):
             raise ValueError(f"expected states of shape ({self.atoms}, {LANES}), got shape {x.shape}")
         found = aligned((self.gates, LANES), self.wires.low.dtype)
-        loops().tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
+        loops(counts=found.dtype).tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
         return found
 
     def sums(self, counts: Counts, values: Floats) -> Floats:
         """Return Σ values over the gates that are true, shape (64,)."""
         total = np.zeros(LANES)
-        loops().weighed(self.wires, counts, values, total)
+        loops(counts=counts.dtype).weighed(self.wires, counts, values, total)
         return total
 
     def truth(self, counts: Counts, first: int = 0, last: int | None = None) -> NDArray[np.bool_]:

@@ -185,7 +185,7 @@ class _Plans:
         self.known: dict[int, Any] = {}
 
     def of(self, i: int) -> Any:
-        """Return gates, weights, these as a column, whether there is more, and how many want it true, false."""
+        """Return gates, weights, these as a column, whether there is more; how many want i true, and false."""
         wires = self.wires
         a, b, c, _, e = wires.start[4 * i : 4 * i + 5].tolist()
         gates = wires.gate[a:c].astype(np.intp)
@@ -483,7 +483,7 @@ def _by_table(
         least[place == len(part)] = np.inf
 
         def rise(at: int, odds: NDArray[Any], now: Bytes) -> Bytes:  # noqa: ARG001 - the same for all
-            return np.greater_equal(odds, least[at]).view(np.uint8)
+            return np.asarray(np.greater_equal(odds, least[at]).view(np.uint8))
 
         return rise
     stay = words >= table[clip]  # of flips that change nothing
@@ -492,7 +492,7 @@ def _by_table(
         gain = np.where(now, -odds, odds)
         yes = np.greater_equal(gain, least[at])
         np.greater(yes, np.equal(gain, 0) & stay[at], out=yes)
-        return np.bitwise_xor(yes.view(np.uint8), now)
+        return np.asarray(np.bitwise_xor(yes.view(np.uint8), now))
 
     return flip
 
@@ -514,7 +514,7 @@ def _by_series(
         else:
             yes = u[at] < chance(z, rule, powers)
         found = yes.view(np.uint8)
-        return np.bitwise_xor(found, now) if rule == METROPOLIS else found
+        return np.asarray(np.bitwise_xor(found, now) if rule == METROPOLIS else found)
 
     return decide
 
@@ -586,7 +586,7 @@ def jumps(
 
 def words_of(key0: Any, key1: Any, groups: int, sweep: int, lane: int) -> NDArray[np.uint32]:
     """Return the words that decide about groups, shape (groups or some more, 64)."""
-    return fill(key0, key1, np.arange(-(-groups // 4)), np.array([sweep]), lane, 2)[0]
+    return np.asarray(fill(key0, key1, np.arange(-(-groups // 4)), np.array([sweep]), lane, 2)[0])
 
 
 def fields(

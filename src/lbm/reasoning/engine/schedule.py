@@ -52,7 +52,8 @@ def sizes(lanes: Lanes, order: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Fl
     shape = (lanes.network.longest, LANES)
     out = np.empty((len(order), LANES), lanes.weights.numbers.dtype)
     scratch = np.zeros(shape, lanes.counts.dtype), np.zeros(shape, lanes.counts.dtype)
-    loops().fields(lanes.network.wires, lanes.weights.numbers, lanes.x, lanes.counts, order, *scratch, out)
+    fields = loops(lanes.weights.numbers.dtype, lanes.counts.dtype).fields
+    fields(lanes.network.wires, lanes.weights.numbers, lanes.x, lanes.counts, order, *scratch, out)
     return np.asarray(np.abs(out.astype(np.float64)) * lanes.weights.unit)
 
 
