@@ -10,10 +10,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase, ReadOnlyDatabase
 
+from lbm.reasoning.engine.ready import compile_here
+
 # A process started in the background may be told to ignore interrupts; tests send themselves some.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests of kernels are about kernels: what is not in numba's cache is compiled when it is called.
+compile_here()
 
 FOUND = Path(__file__).parent / "found"
 """Examples on which a test once failed: each run tries them first, `make fuzz` adds to them."""

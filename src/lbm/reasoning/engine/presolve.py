@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from lbm.errors import LimitExceeded, WeightError
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.engine.ready import kernel
 
 MAX_ATOMS: Final = (1 << 30) - 1
 """Atoms whose literals have 32-bit codes."""
@@ -330,7 +330,7 @@ def _forced(clauses: _Sets, atoms: int, fixed: Mapping[int, bool]) -> NDArray[np
     return value if possible else None
 
 
-@compiled
+@kernel("presolve")
 def _propagate(
     codes: Codes,
     starts: Ints,
@@ -413,7 +413,7 @@ def _mixed(number: int) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(32))
 
 
-@compiled
+@kernel("presolve")
 def _same(codes: Codes, starts: Ints, hashes: NDArray[np.uint64], order: Ints) -> Ints:
     """Return for each clause the first one that equals it; ``order`` sorts them by their hashes."""
     found = np.empty(len(order), np.int64)
@@ -488,7 +488,7 @@ def _rows(keys: NDArray[np.int64] | Codes, atoms: int) -> Ints:
     return _starts(np.bincount(keys, minlength=2 * atoms))
 
 
-@compiled
+@kernel("presolve")
 def _find_pairs(
     codes: Codes, starts: Ints, rows: Ints, partners: Codes, clause: int, limit: int, contains: Bools
 ) -> int:
@@ -529,7 +529,7 @@ def _find_pairs(
     return clause
 
 
-@compiled
+@kernel("presolve")
 def _find_longer(
     codes: Codes,
     starts: Ints,
@@ -603,7 +603,7 @@ def _without_pure(clauses: _Sets, value: NDArray[np.int8]) -> _Sets:
     return clauses.where(~gone)
 
 
-@compiled
+@kernel("presolve")
 def _fix_pure(
     codes: Codes,
     starts: Ints,
@@ -642,7 +642,7 @@ def _fix_pure(
                     queued += 1
 
 
-@compiled
+@kernel("presolve")
 def _components(earlier: Ints, literals: Codes, starts: Ints) -> Codes:
     """Return the number of each atom's component, shape (atoms,), in the order of their first atoms.
 
