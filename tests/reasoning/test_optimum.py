@@ -143,7 +143,7 @@ def in_this_process():
     def solved(clauses, weights, variables, *, atoms, top, every):
         events = []
         worker.solve(
-            list(clauses), weights, variables, atoms, {"top": top, "every": every},
+            list(judging.rows_of(*clauses)), weights, variables, atoms, {"top": top, "every": every},
             lambda kind, **parts: events.append(Event(kind, **parts)),
         )  # fmt: skip
         yield Said(events)
@@ -406,17 +406,17 @@ def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
 
     monkeypatch.setattr(routes, "maxsat", silent)
     monkeypatch.setattr(annealed, "anneal", lambda *_, **__: Round([], 1))
-    monkeypatch.setattr(routes, "find_model", lambda *_, **__: None)
+    monkeypatch.setattr(routes._Search, "_guess", lambda _: None)
     with no_exact(), pytest.raises(NoAnswer, match=r"within 0\.2 seconds") as caught:
         best(Theory(["a ^ b"]), seconds=0.2)
     assert isinstance(caught.value, TimeoutError)
 
 
 def test_theories_too_large_as_clauses_are_annealed(monkeypatch):
-    def refuse(theory):
+    def refuse(*_):
         raise LimitExceeded("too many", limit="MAX_CELLS", value=1)
 
-    monkeypatch.setattr(judging, "weighted_clauses", refuse)
+    monkeypatch.setattr(judging, "check_cells", refuse)
     with no_exact():
         theory = Theory(["a | b", (3, "~a"), (2, "~b"), (1, "c")])
         found = best(theory, seconds=None, seed=0)
@@ -442,6 +442,7 @@ def test_a_bound_that_only_equals_the_best_settles_no_preference(monkeypatch):
 
     monkeypatch.setattr(routes, "maxsat", slow)
     monkeypatch.setattr(routes._Search, "_anneal", lambda *_: None)
+    monkeypatch.setattr(routes._Search, "_guess", lambda _: None)
     with no_exact():
         assert preferred(Theory([(2, "a"), (2, "~a")]), atom("a")) is False
     assert len(calls) == 2

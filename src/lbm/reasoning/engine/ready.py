@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -66,6 +67,7 @@ class _Process:
 
 
 _seen: set[str] = set()
+_held: Final[ContextVar[bool]] = ContextVar("held", default=False)
 
 
 # --- is it compiled? -----------------------------------------------------------------------------------
@@ -187,10 +189,25 @@ def loops(weights: np.dtype[Any] | None = None, counts: np.dtype[Any] | None = N
     """
     of_counts = "uint8" if counts is None else str(counts)
     of_weights = ("int16" if of_counts == "uint8" else "int32") if weights is None else str(weights)
-    if is_warm(f"lanes {of_weights} {of_counts}"):
-        return loaded("kernels")
-    warm_aside()
-    return loaded("plain")
+    return loaded("kernels" if _runs_compiled(f"lanes {of_weights} {of_counts}") else "plain")
+
+
+def _runs_compiled(piece: str) -> bool:
+    """Return whether to run a piece compiled; where it is not, have that done."""
+    if not is_warm(piece):
+        warm_aside()
+        return False
+    return not _held.get() or "numba" in sys.modules
+
+
+@contextmanager
+def without_compiler() -> Iterator[None]:
+    """Let loops in this block run as NumPy and Python unless a compiler is loaded: that takes a second."""
+    before = _held.set(True)
+    try:
+        yield
+    finally:
+        _held.reset(before)
 
 
 def loaded(name: str) -> Any:
@@ -211,8 +228,7 @@ class Kernel:
         """Run it; where it is part of others, it is only ever called by their Python."""
         if self.inline:
             return self.py_func(*arguments)
-        if self._fast is None and not is_warm(self.piece):
-            warm_aside()
+        if self._fast is None and not _runs_compiled(self.piece):
             return self.py_func(*arguments)
         return self.fast(*arguments)
 

@@ -55,11 +55,17 @@ def best_world(
     """
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
+    from lbm.reasoning.solvers.aside import prepare
+
+    if streams.is_long(file):
+        prepare()  # while the file is read
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.errors import NoAnswer, NoWorlds
-    from lbm.reasoning.query import best
+    from lbm.knowledge.parser import parse
+    from lbm.reasoning.optimum import best  # and no more: RC2 waits for it
 
     budget = seconds if seconds is not None or certify else options.budget(SECONDS)
+    evidence = None if given is None else parse(given, source="given")
     kept: list[Best] = []
 
     def tell(found: Best) -> None:
@@ -78,7 +84,9 @@ def best_world(
 
     try:
         with streams.working("looking for the best world"):
-            found = best(theory, given=given, top=top, every=every, seconds=budget, seed=seed, on_better=tell)
+            found = best(
+                theory, given=evidence, top=top, every=every, seconds=budget, seed=seed, on_better=tell
+            )
     except KeyboardInterrupt:
         if kept:
             show(kept[-1])
