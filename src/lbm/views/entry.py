@@ -40,8 +40,10 @@ def _run(arguments: list[str]) -> int:
     """Run the command; what it returns is the status, and nothing returned is 0."""
     import typer
 
+    from lbm.reasoning.engine import ready
     from lbm.views.commands import app
 
+    ready.tell = _remark
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error = cast(type[Exception], typer.BadParameter.__mro__[1])
     command = typer.main.get_command(app)
@@ -90,6 +92,10 @@ def _complain(message: str, status: int) -> int:
     if sys.stderr is not None:
         print(f"lbm: {one_line(message)}", file=sys.stderr)
     return status
+
+
+def _remark(message: str) -> None:
+    _complain(message, 0)
 
 
 def one_line(text: str) -> str:

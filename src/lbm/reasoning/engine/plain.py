@@ -185,7 +185,7 @@ class _Plans:
         self.known: dict[int, Any] = {}
 
     def of(self, i: int) -> Any:
-        """Return gates, weights, these as a column, whether there is more; how many want i true, and false."""
+        """Return gates, weights, also as a column, whether there is more, how many want i true, and false."""
         wires = self.wires
         a, b, c, _, e = wires.start[4 * i : 4 * i + 5].tolist()
         gates = wires.gate[a:c].astype(np.intp)
