@@ -95,8 +95,10 @@ def _run(arguments: list[str], started: float | None) -> int:
     import typer
 
     from lbm.errors import LbmError
+    from lbm.reasoning.engine import ready
     from lbm.views.commands import app, options, streams
 
+    ready.tell = _remark
     options.count_from(time.monotonic() if started is None else started)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error: Any = typer.BadParameter.__mro__[1]
@@ -230,6 +232,10 @@ def _complain(message: str, status: int) -> int:
     if sys.stderr is not None:
         print(f"lbm: {one_line(message)}", file=sys.stderr)
     return status
+
+
+def _remark(message: str) -> None:
+    _complain(message, 0)
 
 
 def one_line(text: str) -> str:

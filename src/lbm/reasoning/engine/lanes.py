@@ -304,9 +304,9 @@ def _share(atoms: int, speed: float, done: int) -> int:
 
 
 def _pieces(atoms: int, speed: float) -> int:
-    """Return into how many calls a sweep is cut."""
+    """Return into how many calls a sweep is cut: a power of two, so that mostly it is cut in the same way."""
     updates = speed * CALL if speed else _FIRST / LANES
-    return max(1, math.ceil(atoms / max(1.0, updates)))
+    return 1 << (max(1, math.ceil(atoms / max(1.0, updates))) - 1).bit_length()
 
 
 @lru_cache(maxsize=64)  # chains at one temperature ask for the same table after every sweep

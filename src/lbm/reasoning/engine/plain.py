@@ -1,14 +1,15 @@
 """What the compiled kernels do, in NumPy: the same bits from the same seed, without a compiler.
 
 Each function here has a namesake in kernels.py, with the same arguments and the same results down to the last
-bit, and either may go on where the other stopped. One atom after another is updated, in 64 lanes at once;
-what can be known before is worked out for many atoms or sweeps together:
+bit, and either may go on where the other stopped. Many things are done at once:
 
-- Random words are made for some thousands of updates at once.
+- Atoms that share no gate may be updated in any order, and so together: a sweep is a row of *steps*, each of
+  atoms that wait for earlier ones only.
+- Random words are made for some sweeps ahead.
 - A word and a table of probabilities are turned into the least log-odds that say yes. Where probabilities are
   not in a table, the comparison of log-odds with the logit of the word decides, and the kernels' own series
   only where both are too near to each other for that.
-- Sums of whole weights are products of floats, which are exact; others are added in the kernels' order.
+- Sums of whole weights are products of matrices, which are exact; others are added in the kernels' order.
 
 About a hundredth of the kernels' speed for networks of clauses, and less for nested formulae.
 """
@@ -28,17 +29,20 @@ HEAT_BATH, METROPOLIS = 0, 1
 Bytes = NDArray[np.uint8]
 Counts = NDArray[Any]
 Floats = NDArray[np.float64]
-Weigh = Callable[[int], NDArray[Any]]
+Decide = Callable[[slice, NDArray[Any], Bytes], Bytes]
 
 _LANES: Final = 64
 _BATCH: Final = 1 << 16  # words made at once
 _ROWS: Final = 1 << 14  # rows of 64 lanes looked at together
+_WIDE: Final = 32  # atoms of a step
+_MATRIX: Final = 4096  # atoms up to which the weights of steps are matrices
+_ORDERS: Final = 256  # orders, or parts of them, that are remembered
 _SINGLE: Final = 1 << 24  # whole numbers up to which single precision is exact
 _FAR: Final = 60.0
 _LOG2E: Final = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
 _SCALE: Final = 2.0**-31
-_NEAR: Final = 1e-3  # log-odds nearer than this to the logit of a word are left to the series
+_NEAR: Final = 1e-5  # log-odds nearer than this to the logit of a word are left to the series
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
@@ -49,6 +53,10 @@ def fill(
     key0: Any, key1: Any, quads: NDArray[np.int64], sweeps: NDArray[np.int64], lane: int, stream: int
 ) -> NDArray[np.uint32]:
     """Return the words of four atoms for each quad, in 64 lanes, shape (sweeps, 4 · quads, 64)."""
+    step = max(1, _BATCH // (4 * _LANES))
+    if len(quads) > step:
+        parts = [quads[begin : begin + step] for begin in range(0, len(quads), step)]
+        return np.concatenate([fill(key0, key1, part, sweeps, lane, stream) for part in parts], axis=1)
     shape = len(sweeps), len(quads), _LANES
     c0 = np.broadcast_to(quads.astype(np.uint64)[None, :, None], shape)
     c1 = np.broadcast_to(sweeps.astype(np.uint64)[:, None, None], shape)
@@ -183,9 +191,10 @@ class _Plans:
         self.kind: Any = np.float32 if small else np.float64
         self.weight = weight.astype(self.kind)
         self.known: dict[int, Any] = {}
+        self.sweeps: dict[bytes, _Steps] = {}
 
     def of(self, i: int) -> Any:
-        """Return gates, weights, these as a column, whether there is more; how many want i true, and false."""
+        """Return gates, weights, also as a column, whether there is more, how many want i true, and false."""
         wires = self.wires
         a, b, c, _, e = wires.start[4 * i : 4 * i + 5].tolist()
         gates = wires.gate[a:c].astype(np.intp)
@@ -194,6 +203,98 @@ class _Plans:
         found = gates, weights, weights[:, None], bool(more), (b - a, c - b)
         self.known[i] = found
         return found
+
+    def steps(self, order: NDArray[np.int32]) -> _Steps:
+        """Return the steps of a sweep in this order."""
+        name = order.tobytes()
+        found = self.sweeps.get(name)
+        if found is None:
+            if len(self.sweeps) >= _ORDERS:
+                self.sweeps.clear()
+            found = self.sweeps[name] = _Steps(self, order)
+        return found
+
+
+class _Steps:
+    """A sweep as steps, each a single atom with more than clauses, or some atoms that share no gate.
+
+    Attributes
+    ----------
+    place
+        The atoms' places in the order, step by step.
+    parts
+        For each step the first and the last of these, and an atom, or a :class:`_Together`.
+    back
+        Where each place of the order is among ``place``.
+    words
+        The words made last: what they are for, the first sweep, and they themselves.
+    """
+
+    def __init__(self, plans: _Plans, order: NDArray[np.int32]) -> None:
+        wires = plans.wires
+        numbers = order.tolist()
+        late = np.zeros(len(wires.low), np.int64)  # by gate: the latest step that changes it
+        own: dict[int, int] = {}  # and by atom
+        after = np.empty(len(numbers), np.int64)
+        meetings = [(starts, gates) for starts, gates in wires.meetings() if len(gates)]
+        for at, i in enumerate(numbers):
+            met = [gates[starts[i] : starts[i + 1]] for starts, gates in meetings]
+            when = 1 + max([own.get(i, 0), *(int(late[gates].max(initial=0)) for gates in met)])
+            for gates in met:
+                late[gates] = when
+            own[i] = after[at] = when
+        self.place = np.argsort(after, kind="stable")
+        self.back = np.argsort(self.place)
+        self.parts: list[tuple[slice, int | _Together]] = []
+        alone = [(plans.known.get(i) or plans.of(i))[3] for i in order[self.place].tolist()]
+        begin = 0
+        while begin < len(numbers):
+            end = begin + 1
+            while (
+                not alone[begin]
+                and end < min(len(numbers), begin + _WIDE)
+                and not alone[end]
+                and after[self.place[end]] == after[self.place[begin]]
+            ):
+                end += 1
+            atoms = order[self.place[begin:end]].astype(np.intp)
+            part = int(atoms[0]) if alone[begin] else _Together(plans, atoms)
+            self.parts.append((slice(begin, end), part))
+            begin = end
+        self.words: tuple[Any, int, NDArray[np.uint32]] | None = None
+
+
+class _Together:
+    """Atoms that share no gate, and the clauses that they meet."""
+
+    def __init__(self, plans: _Plans, atoms: NDArray[np.intp]) -> None:
+        known = [plans.known.get(i) or plans.of(i) for i in atoms.tolist()]
+        sizes = [len(each[0]) for each in known]
+        self.atoms = atoms
+        self.gates = np.concatenate([each[0] for each in known])
+        self.owner = np.repeat(np.arange(len(atoms)), sizes)
+        self.negated = np.concatenate([np.repeat([0, 1], each[4]) for each in known]).astype(np.uint8)[
+            :, None
+        ]
+        self.sign = np.where(self.negated, -1, 1).astype(np.int8)
+        weights = np.concatenate([each[1] for each in known])
+        self.matrix: NDArray[Any] | None = None
+        if plans.whole and len(plans.wires.program) <= _MATRIX:
+            self.matrix = np.zeros((len(atoms), len(weights)), plans.kind)
+            self.matrix[self.owner, np.arange(len(weights))] = weights
+        self.column = weights[:, None]
+        # By column, each atom's clauses from first to last, and then nothing: the row after all others.
+        layer = np.arange(1 + max(sizes))[:, None]
+        self.layers = np.where(layer < sizes, np.cumsum(sizes) - sizes + layer, len(weights))
+
+    def weigh(self, now: Bytes, near: Counts) -> NDArray[Any]:
+        """Return the log-odds, shape (atoms, 64), by the atoms' values and the counts of their gates."""
+        turns = np.equal(near, now.take(self.owner, 0) ^ self.negated)
+        if self.matrix is not None:
+            return np.asarray(self.matrix @ turns.astype(self.matrix.dtype))
+        rows = np.zeros((len(turns) + 1, _LANES))
+        np.multiply(turns, self.column, out=rows[:-1])
+        return np.asarray(np.add.reduce(rows[self.layers], axis=0))  # one after the other, as kernels add
 
 
 _recent: list[tuple[NDArray[Any], NDArray[Any], _Plans]] = []  # chains are called again and again
@@ -404,26 +505,35 @@ def sweeps(
     """Do one sweep for every row of β; see the kernel. ``moved`` and ``turned`` are not needed."""
     del moved, turned
     atoms = _Atoms(wires, weight, x, counts)
-    numbers = order.tolist()
-    gains = total if not atoms.whole else np.zeros(_LANES)
-    product, change = np.empty(_LANES), np.empty(_LANES, np.uint8)
-    signed = change.view(np.int8)
-    for s, words in _words(key0, key1, order, sweep, len(betas), lane):
+    steps = atoms.plans.steps(order)
+    gains = np.zeros((1 + len(order), _LANES))  # the total, and what each atom adds to it
+    narrow = counts.dtype == np.uint8
+    for s, words in _words(steps, key0, key1, order, sweep, len(betas), lane):
         decide = _decider(rule, words, tables[s], int(clips[s]), betas[s], powers, atoms.kind)
-        for at, i in enumerate(numbers):
-            odds = atoms.weigh(i)
-            now = atoms.rows[i]
+        for at, part in steps.parts:
+            if isinstance(part, int):
+                now = atoms.rows[part][None]
+                odds = atoms.weigh(part)[None]
+            else:
+                now, near = x.take(part.atoms, 0), counts.take(part.gates, 0)
+                odds = part.weigh(now, near)
             new = decide(at, odds, now)
-            if new.tobytes() == now.tobytes():
-                continue
-            np.subtract(new, now, out=change)
-            np.multiply(odds, signed, out=product)
-            np.add(gains, product, out=gains)
-            now[:] = new
-            atoms.move(i, change)
+            change = new - now
+            np.multiply(odds, change.view(np.int8), out=gains[1:][at])
+            if isinstance(part, int):
+                now[...] = new
+                atoms.move(part, change[0])
+            else:
+                x[part.atoms] = new
+                step = change.view(np.int8).take(part.owner, 0) * part.sign
+                near += step.view(np.uint8) if narrow else step.astype(counts.dtype)
+                counts[part.gates] = near
         if atoms.whole:
-            total += gains.astype(np.int64)
-            gains[:] = 0.0
+            total += gains.sum(axis=0).astype(np.int64)
+        else:  # in the order of the atoms, as kernels do
+            gains[1:] = gains[1:][steps.back]
+            gains[0] = total
+            total[:] = np.add.reduce(gains, axis=0)
         _remember(wires, x, counts, total, firm, best, best_x)
         if best[0] >= goal:
             return s + 1
@@ -431,17 +541,21 @@ def sweeps(
 
 
 def _words(
-    key0: Any, key1: Any, order: NDArray[np.int32], sweep: int, number: int, lane: int
+    steps: _Steps, key0: Any, key1: Any, order: NDArray[np.int32], sweep: int, number: int, lane: int
 ) -> Iterator[tuple[int, NDArray[np.uint32]]]:
-    """Yield the number of each sweep with its words, shape (atoms of the order, 64)."""
+    """Yield the number of each sweep with its words, shape (atoms of the order, 64), by steps."""
     quads, where = np.unique(order >> 2, return_inverse=True)
-    place = 4 * where + (order & 3)
-    step = max(1, _BATCH // max(1, 4 * len(quads) * _LANES))
-    for begin in range(0, number, step):
-        some = np.arange(begin, min(begin + step, number))
-        found = fill(key0, key1, quads.astype(np.int64), some + sweep, lane, 0)
-        for s in some.tolist():
-            yield s, found[s - begin][place]
+    place = (4 * where + (order & 3))[steps.place]
+    most = max(1, _BATCH // max(1, 4 * len(quads) * _LANES))
+    name = int(key0), int(key1), lane
+    for s in range(number):
+        known = steps.words
+        if known is None or known[0] != name or not known[1] <= sweep + s < known[1] + len(known[2]):
+            follows = known is not None and known[0] == name and known[1] + len(known[2]) == sweep + s
+            ahead = np.arange(sweep + s, sweep + s + min(most, most if follows else number - s))
+            known = name, sweep + s, fill(key0, key1, quads.astype(np.int64), ahead, lane, 0)
+            steps.words = known
+        yield s, known[2][sweep + s - known[1]][place]
 
 
 def _decider(
@@ -452,8 +566,8 @@ def _decider(
     beta: Floats,
     powers: Floats,
     kind: Any,
-) -> Callable[[int, NDArray[Any], Bytes], Bytes]:
-    """Return what turns the log-odds of an atom, by its place in the order, into its new values."""
+) -> Decide:
+    """Return what turns the log-odds of some atoms, by their rows of words, into their new values."""
     if clip >= 0:
         return _by_table(rule, words, table[: 2 * clip + 1], clip, kind)
     return _by_series(rule, words, beta, powers)
@@ -461,7 +575,7 @@ def _decider(
 
 def _by_table(
     rule: int, words: NDArray[np.uint32], table: NDArray[np.uint32], clip: int, kind: Any
-) -> Callable[[int, NDArray[Any], Bytes], Bytes]:
+) -> Decide:
     """Decide by thresholds, if probabilities rise with the log-odds, or by looking them up."""
     part = table[:clip] if rule == METROPOLIS else table
     rises = bool((part[1:] >= part[:-1]).all())
@@ -469,7 +583,7 @@ def _by_table(
         rises = rises and bool((table[clip + 1 :] > words.max(initial=0)).all())
     if not rises:
 
-        def look(at: int, odds: NDArray[Any], now: Bytes) -> Bytes:
+        def look(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:
             n = odds.astype(np.int64)
             n = np.where(now != 0, -n, n) if rule == METROPOLIS else n
             yes = words[at] < table[np.clip(n, -clip, clip) + clip]
@@ -482,13 +596,13 @@ def _by_table(
     if rule == HEAT_BATH:
         least[place == len(part)] = np.inf
 
-        def rise(at: int, odds: NDArray[Any], now: Bytes) -> Bytes:  # noqa: ARG001 - the same for all
+        def rise(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:  # noqa: ARG001 - the same for all
             return np.asarray(np.greater_equal(odds, least[at]).view(np.uint8))
 
         return rise
     stay = words >= table[clip]  # of flips that change nothing
 
-    def flip(at: int, odds: NDArray[Any], now: Bytes) -> Bytes:
+    def flip(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:
         gain = np.where(now, -odds, odds)
         yes = np.greater_equal(gain, least[at])
         np.greater(yes, np.equal(gain, 0) & stay[at], out=yes)
@@ -497,22 +611,22 @@ def _by_table(
     return flip
 
 
-def _by_series(
-    rule: int, words: NDArray[np.uint32], beta: Floats, powers: Floats
-) -> Callable[[int, NDArray[Any], Bytes], Bytes]:
+def _by_series(rule: int, words: NDArray[np.uint32], beta: Floats, powers: Floats) -> Decide:
     """Decide by the logit of a word (heat bath) or its log, and by the series where that is too near."""
     u = (words + 0.5) * _SCALE
     least = np.log(u) if rule == METROPOLIS else np.log(u / (1.0 - u))
 
-    def decide(at: int, odds: NDArray[Any], now: Bytes) -> Bytes:
+    def decide(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:
         z = beta * odds
         if rule == METROPOLIS:
             np.negative(z, out=z, where=now != 0)
         limit = least[at]
-        if np.abs(z - limit).min() > _NEAR and (rule == HEAT_BATH or z.all()):
-            yes = z > limit
-        else:
-            yes = u[at] < chance(z, rule, powers)
+        yes = z > limit
+        near = np.abs(z - limit) < _NEAR
+        if rule == METROPOLIS:
+            near |= z == 0
+        if near.any():
+            yes[near] = u[at][near] < chance(z[near], rule, powers)
         found = yes.view(np.uint8)
         return np.asarray(np.bitwise_xor(found, now) if rule == METROPOLIS else found)
 

@@ -43,7 +43,8 @@ def warm(pieces: tuple[str, ...] | None = None) -> Iterator[str]:
                     ready.mark(piece)
                     yield piece
                 return
-        time.sleep(_WAIT)
+        if waiting:
+            time.sleep(_WAIT)
 
 
 class _nobody:  # noqa: N801 - stands for a function
