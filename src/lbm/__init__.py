@@ -107,13 +107,32 @@ if TYPE_CHECKING:
     from lbm.training.storage.store import load_model, save_model
 
 
+_EXTRA = {"torch": "torch", "sklearn": "scikit-learn", "pandas": "pandas"}
+"""Packages of the extra `train`, as they are imported and as they are installed."""
+
+
+def _home(name: str) -> Any:
+    """Return the module that defines a name, or say which extra it needs."""
+    try:
+        return import_module(_HOMES[name])
+    except ImportError as error:
+        from lbm.errors import MissingExtra
+
+        if isinstance(error, MissingExtra):
+            raise MissingExtra(error.extra, f"lbm.{name}", error.package) from error
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRA:
+            raise
+        raise MissingExtra("train", f"lbm.{name}", _EXTRA[package]) from error
+
+
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "datasets":
         return import_module("lbm.datasets")
     if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(_home(name), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'lbm' has no attribute {name!r}")

@@ -150,6 +150,10 @@ class TooManyCubes(LimitExceeded):
     """A strict DNF that would pass its budget."""
 
 
+class NoRoom(LbmError, MemoryError):
+    """Work that needs more memory, addresses or threads than the process may have."""
+
+
 class TooManyWorlds(LimitExceeded):
     """A question whose exact answer would take too long, or too much room."""
 

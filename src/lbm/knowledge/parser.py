@@ -495,6 +495,8 @@ class _Reader(Lexer):
         token = self.inside()
         if token[0] != "number" or not token[1].isdecimal():
             self.expected(f"a whole number, as in {kind}(2, a, b, c)", token)
+        if not token[1].isascii():
+            self.fail(f"a bound is written with the digits 0 to 9, got {token[1]!r}", token[2])
         if len(token[1]) > MAX_DIGITS:
             self.fail(f"a bound has at most {MAX_DIGITS} digits (limit MAX_DIGITS)", token[2])
         self.open.append(_Open(kind, place, int(token[1]), len(self.out)))

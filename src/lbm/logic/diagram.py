@@ -2,17 +2,25 @@
 
 The paths to 1 of a reduced ordered diagram are cubes that exclude one another. Their number depends
 on the order of the atoms; sifting looks for a better one.
+
+All diagrams are made in one manager, one after the other: each manager has threads of its own, whose stacks
+take a gigabyte of addresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import mmap
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import permutations
 from typing import Final
 
 from oxidd.bdd import BDDFunction, BDDManager
 
-from lbm.errors import TooManyCubes
+from lbm.errors import NoRoom, TooManyCubes
 from lbm.knowledge.clauses import counter
 from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
 from lbm.logic.elimination import Mask
@@ -35,38 +43,154 @@ FEW_PATHS: Final = 8
 ALL_ORDERS: Final = 4
 """Atoms up to which every order is tried."""
 
+STACK: Final = 1 << 30
+"""Bytes of addresses that the manager's worker takes for its stack."""
 
-class Diagram:
-    """The decision diagram of one formula; ``atoms`` gives its names in the declared order."""
+TABLES: Final = 1 << 26
+"""Bytes of addresses that are more than enough for the manager's tables and its other threads."""
 
-    def __init__(self, formula: Formula, atoms: Sequence[str]) -> None:
-        """Build it in the declared order; raises TooManyCubes where it would be too large."""
-        if len(atoms) > MAX_ATOMS:
-            raise TooManyCubes(
-                f"a decision diagram of {len(atoms)} atoms, more than {MAX_ATOMS} (limit MAX_ATOMS): "
-                "try method='definitions'",
-                limit="MAX_ATOMS",
-                value=MAX_ATOMS,
-            )
-        self.atoms = tuple(atoms)
-        # Room for every function of few atoms; a large table costs more to set up than to use.
-        self._manager = BDDManager(min(MAX_NODES, 1 << (len(atoms) + 5)), CACHE, 1)
-        self._manager.add_vars(len(atoms))
-        self.order: tuple[int, ...] = tuple(range(len(atoms)))
+
+# --- the one manager -----------------------------------------------------------------------------
+
+
+class _Shared:
+    """The manager, made when it is first wanted, and who may use it."""
+
+    def __init__(self) -> None:
+        self.in_use = threading.Lock()
+        self.manager: BDDManager | None = None
+        self.abandoned: list[
+            BDDManager
+        ] = []  # their threads stayed in a process that forked: not to be ended
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self.in_use = threading.Lock()
+        if self.manager is not None:
+            self.abandoned.append(self.manager)
+            self.manager = None
+
+    @contextmanager
+    def lend(self, atoms: int) -> Iterator[BDDManager]:
+        """Lend the manager, empty, with so many variables at least, in their order; other threads wait."""
+        with self.in_use:
+            if self.manager is None:
+                _rehearse()
+                self.manager = BDDManager(MAX_NODES, CACHE, 1)
+            manager = self.manager
+            try:
+                manager.add_vars(max(0, atoms - manager.num_vars()))
+                yield manager
+            finally:
+                if not _clear(manager, atoms):
+                    self.manager = None
+
+
+def _clear(manager: BDDManager, atoms: int) -> bool:
+    """Empty a manager for its next use; return whether that could be done.
+
+    Nodes stay where a traceback holds them, or for the time that the manager's own thread clears it.
+    """
+    for wait in (0.0, 0.001, 0.01, 0.1):
+        time.sleep(wait)
+        manager.gc()
+        if not manager.num_inner_nodes():
+            manager.set_var_order(list(range(atoms)))
+            return True
+    return False
+
+
+def _rehearse() -> None:
+    """Take what a manager will take, and give it back: where there is too little, it ends the process."""
+    enough = threading.Event()
+    before = threading.stack_size()
+    threads = [threading.Thread(target=enough.wait, daemon=True) for _ in range(2)]
+    try:
+        tables = mmap.mmap(-1, TABLES)
         try:
-            self._root = self._build(formula)
-            self._manager.gc()  # reordering would move the nodes of parts that are no longer needed
-        except MemoryError:
+            threading.stack_size(STACK)
+            for thread in threads:
+                thread.start()
+                threading.stack_size(before)
+        finally:
+            threading.stack_size(before)
+            enough.set()
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
+            tables.close()
+    except ValueError:  # a system without stacks of this size: nothing can be said beforehand
+        return
+    except (OSError, RuntimeError, MemoryError):
+        raise NoRoom(
+            f"a decision diagram needs two more threads and {(STACK + TABLES) / (1 << 30):.1f} GiB of "
+            "addresses, which this process does not get: raise its limits (ulimit -v, ulimit -u), or use "
+            "method='elimination'"
+        ) from None
+
+
+_shared: Final = _Shared()
+
+
+# --- one diagram ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def diagram_of(formula: Formula, atoms: Sequence[str]) -> Iterator[Diagram]:
+    """Give the diagram of a formula, in the declared order, for the time of a ``with`` block.
+
+    Raises TooManyCubes where it would be too large, and NoRoom where none can be made.
+    """
+    if len(atoms) > MAX_ATOMS:
+        raise TooManyCubes(
+            f"a decision diagram of {len(atoms)} atoms, more than {MAX_ATOMS} (limit MAX_ATOMS): "
+            "try method='definitions'",
+            limit="MAX_ATOMS",
+            value=MAX_ATOMS,
+        )
+    with _shared.lend(len(atoms)) as manager:
+        diagram = Diagram(manager, atoms)
+        if not diagram.build(formula):
             raise TooManyCubes(
                 f"a decision diagram of more than {MAX_NODES} nodes (limit MAX_NODES): "
                 "try method='definitions'",
                 limit="MAX_NODES",
                 value=MAX_NODES,
-            ) from None
+            )
+        try:
+            yield diagram
+        finally:
+            diagram.forget()
 
-    def _build(self, formula: Formula) -> BDDFunction:
-        place = {name: i for i, name in enumerate(self.atoms)}
+
+class Diagram:
+    """The decision diagram of one formula; ``atoms`` gives its names in the declared order."""
+
+    def __init__(self, manager: BDDManager, atoms: Sequence[str]) -> None:
+        self.atoms = tuple(atoms)
+        self.order: tuple[int, ...] = tuple(range(len(atoms)))
+        self._manager = manager
+        self._root = manager.false()
+
+    def build(self, formula: Formula) -> bool:
+        """Make the nodes of a formula; return whether there was room for them."""
         made: dict[Formula, BDDFunction] = {}
+        try:
+            self._root = self._build(formula, made)
+        except MemoryError:
+            made.clear()
+            return False
+        made.clear()
+        self._manager.gc()  # reordering would move the nodes of parts that are no longer needed
+        return True
+
+    def forget(self) -> None:
+        """Let go of the nodes: the manager is wanted for the next diagram."""
+        self._root = self._manager.false()
+
+    def _build(self, formula: Formula, made: dict[Formula, BDDFunction]) -> BDDFunction:
+        place = {name: i for i, name in enumerate(self.atoms)}
         for node in postorder(formula):
             plain = counter(node) if node.kind in CARDINALITIES else node
             for part in postorder(plain, known=made):
@@ -116,7 +240,9 @@ class Diagram:
                 known[node] = found
             return found
 
-        return paths(self._root)
+        total = paths(self._root)
+        known.clear()  # a function that calls itself lives on for a while, and would hold the nodes
+        return total
 
     def cubes(self) -> list[Mask]:
         """Return the paths to 1 in the present order as cubes over the declared atoms."""

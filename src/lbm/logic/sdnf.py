@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final, overload
 
@@ -15,7 +16,7 @@ from lbm.knowledge.clauses import as_clause
 from lbm.knowledge.formula import Formula, atom, atoms_of, holds, iff, to_steps
 from lbm.logic.cube import Cube, Cubes, pack
 from lbm.logic.definitions import Definer
-from lbm.logic.diagram import MAX_ATOMS, Diagram
+from lbm.logic.diagram import MAX_ATOMS, Diagram, diagram_of
 from lbm.logic.elimination import Elimination, Mask
 from lbm.logic.many import Rows
 
@@ -147,7 +148,8 @@ def estimate_size(
     if method == "full":
         return 1 << len(local)
     if method != "definitions":
-        size, _ = _smallest(formula, local, method)
+        with _smallest(formula, local, method) as (size, _):
+            pass
         if method != "auto" or size <= budget:
             return size
     definer = Definer.beside(place)
@@ -222,7 +224,19 @@ def _flat(formula: Formula, local: list[str], method: str, limit: int, steps: in
         return [_full(formula, local)]
     if method == "elimination":
         return [sorted(Elimination().cubes(formula, place, limit), key=paper_order)]
-    size, diagrams = _smallest(formula, local, method, steps)
+    with _smallest(formula, local, method, steps) as (size, diagrams):
+        return _least(formula, place, method, limit, size, diagrams)
+
+
+def _least(
+    formula: Formula,
+    place: dict[str, int],
+    method: str,
+    limit: int,
+    size: int,
+    diagrams: tuple[Diagram, list[tuple[int, ...]]] | None,
+) -> list[list[Mask]]:
+    """Return the strict DNFs of the least size, by elimination and by the paths of diagrams."""
     if size > limit:
         raise TooManyCubes(
             f"a strict DNF of this formula needs {size if size < 10**18 else 'more than 1e18'} cubes and the "
@@ -246,29 +260,39 @@ def _flat(formula: Formula, local: list[str], method: str, limit: int, steps: in
     return [list(cubes) for cubes in found]
 
 
+@contextmanager
 def _smallest(
     formula: Formula, local: Sequence[str], method: str, steps: int = 0
-) -> tuple[int, tuple[Diagram, list[tuple[int, ...]]] | None]:
-    """Return the least size found without building cubes, and the diagram orders that reach it."""
+) -> Iterator[tuple[int, tuple[Diagram, list[tuple[int, ...]]] | None]]:
+    """Give the least size found without building cubes, and the diagram orders that reach it."""
     size = Elimination().size(formula) if method in ("auto", "elimination") else 10**18
-    if method == "elimination" or size <= 1 or (method == "auto" and _is_clause_like(formula)):
-        return size, None
-    if method == "auto" and (len(local) > MAX_ATOMS or steps > MAX_DIAGRAM_STEPS):
-        return size, None
-    try:
-        diagram = Diagram(formula, local)
-    except TooManyCubes:
-        if method == "diagram":
-            raise
-        return size, None
-    sizes: dict[tuple[int, ...], int] = {}
-    for order in diagram.orders():
-        diagram.reorder(order)
-        sizes[order] = diagram.size()
-    least = min(sizes.values())
-    if size < least:
-        return size, None
-    return least, (diagram, [order for order, count in sizes.items() if count == least])
+    wanted = method == "diagram" or (
+        method == "auto"
+        and size > 1
+        and not _is_clause_like(formula)
+        and len(local) <= MAX_ATOMS
+        and steps <= MAX_DIAGRAM_STEPS
+    )
+    with ExitStack() as stack:
+        diagram = None
+        if wanted:
+            try:
+                diagram = stack.enter_context(diagram_of(formula, local))
+            except TooManyCubes:
+                if method == "diagram":
+                    raise
+        if diagram is None:
+            yield size, None
+            return
+        sizes: dict[tuple[int, ...], int] = {}
+        for order in diagram.orders():
+            diagram.reorder(order)
+            sizes[order] = diagram.size()
+        least = min(sizes.values())
+        if size < least:
+            yield size, None
+        else:
+            yield least, (diagram, [order for order, count in sizes.items() if count == least])
 
 
 def _is_clause_like(formula: Formula) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from lbm.errors import UnknownAtom
@@ -88,6 +89,8 @@ class Answer:
     def _size(self) -> str:
         if self.estimate is None:
             return f"= {number(self.probability)}"
+        if isnan(self.probability):
+            return "unknown: no state of the chains counted"
         low, high = self.interval
         return f"≈ {self.probability:.4g}, 95 % interval {low:.4g} to {high:.4g}"
 
@@ -247,10 +250,17 @@ def sampled_lines(estimate: Estimate, sweeps: int, note: str) -> list[str]:
     said = "converged" if estimate.converged else "NOT CONVERGED"
     found = [
         f"{said}: {estimate.chains} chains, {sweeps} sweeps each, {estimate.kept:.3g} of the states kept, "
-        f"effective size {estimate.effective_size:.0f}, "
-        + (f"R-hat {estimate.r_hat:.4f}" if not estimate.r_hat > 100 else "R-hat above 100")
+        + ", ".join([_known("effective size", estimate.effective_size, ".0f"), _r_hat(estimate.r_hat)])
     ]
     return [*found, f"not exact, since {note}"] if note else found
+
+
+def _known(name: str, value: float, form: str) -> str:
+    return f"{name} unknown" if isnan(value) else f"{name} {value:{form}}"
+
+
+def _r_hat(value: float) -> str:
+    return "R-hat above 100" if value > 100 else _known("R-hat", value, ".4f")
 
 
 def because(reasons: Sequence[Statement], minimal: bool, given: bool) -> list[str]:
@@ -262,11 +272,13 @@ def because(reasons: Sequence[Statement], minimal: bool, given: bool) -> list[st
 
 
 def number(value: float) -> str:
-    """Return a probability for people; one that is not quite 1 does not look like 1.
+    """Return a probability for people; one that is not quite 1 does not look like 1, and nan is unknown.
 
     >>> number(0.5), number(1.0), number(1 - 1e-12)
     ('0.5', '1', '1 - 1e-12')
     """
+    if isnan(value):
+        return "unknown"
     text = f"{value:.6g}"
     return text if text != "1" or value == 1.0 else f"1 - {1.0 - value:.3g}"
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from lbm.errors import WrongDistribution
+from lbm.errors import WeightError, WrongDistribution
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.components.answers import Bools
-from lbm.reasoning.components.apart import Split
+from lbm.reasoning.components.apart import Split, exponent
 from lbm.reasoning.components.whole import Known
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lbm.reasoning.sampling.problems import Problem
 
 Given = Formula | None
+
+_LARGEST: Final = 1e300  # exponents that chains add up without passing what a double can hold
 
 
 class Distribution(Protocol):
@@ -119,9 +121,14 @@ class Logical:
                 "block Gibbs samples a machine's own distribution, not the logical one: "
                 "ask for distribution='machine' (--distribution machine), or for method='collapsed'"
             )
-        return problems.logical(
-            self._split(given), query, self.temperature, rng, tempering=method == "tempered"
-        )
+        split = self._split(given)
+        total = sum(abs(weight) for component in split.components for _, weight in component.soft)
+        if not exponent(total, split.scale, self.temperature) < _LARGEST:
+            raise WeightError(
+                f"expected weights whose sum divided by the temperature {self.temperature:g} is below "
+                f"{_LARGEST:g}: raise the temperature, or ask for method='exact'"
+            )
+        return problems.logical(split, query, self.temperature, rng, tempering=method == "tempered")
 
     def settled(self, given: Given) -> dict[str, bool]:
         """Return the atoms that hard formulae and evidence fix by propagation."""
@@ -189,6 +196,9 @@ class OfMachine:
                 "ladders are for the logical distribution: ask a machine with method='collapsed' or 'gibbs'"
             )
         if method == "gibbs":
+            from lbm.reasoning.landscape.whole import Question
+
+            Question.of(self.machine, **self._options)  # which says what is wrong with these numbers
             return problems.block_gibbs(self.machine, query, given, **self._options)
         return problems.machine_distribution(self.machine, query, given, **self._options, rng=rng)
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
+from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
@@ -97,10 +97,8 @@ def models(
     >>> list(models(Theory(["a ^ b"])))
     [{'a': False, 'b': True}, {'a': True, 'b': False}]
     """
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit is a number of worlds from 0 up, got {limit}")
     _check_method(method)
-    kept = _projected(theory, project)
+    kept = check_listed(theory, project, limit)
     names = theory.atoms if kept is None else kept
     known = known or Known()
     split = _split(theory, given, known, soft=False, first=names)
@@ -129,7 +127,13 @@ def log_partition(
     known = known or Known()
     split = possible(theory, given, known, method=method, temperature=temperature)
     best, log = _weigh(split, temperature, method, theory, given, known)
-    return exponent(best, split.scale, temperature) + log
+    found = exponent(best, split.scale, temperature) + log
+    if not math.isfinite(found):
+        raise WeightError(
+            f"expected weights whose sums divided by the temperature are finite, got {found} at temperature "
+            f"{temperature:g}: raise it"
+        )
+    return found
 
 
 def log_probability(
@@ -274,6 +278,13 @@ def draw(
 def _check_method(method: str) -> None:
     if method not in METHODS:
         raise ValueError(f"expected a method among {', '.join(METHODS)}, got {method!r}")
+
+
+def check_listed(theory: Theory, project: Iterable[str] | None, limit: int | None) -> tuple[str, ...] | None:
+    """Return the atoms that models are listed by, each once; raise unless these and the limit can be."""
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit is a number of worlds from 0 up, got {limit}")
+    return _projected(theory, project)
 
 
 def _projected(theory: Theory, project: Iterable[str] | None) -> tuple[str, ...] | None:

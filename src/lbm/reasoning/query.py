@@ -295,8 +295,12 @@ def models(
     given: Evidence = None,
     project: Iterable[str] | None = None,
     limit: int | None = None,
+    seconds: float | None = SECONDS,
 ) -> Models:
     """Return the models of a theory, the first ``limit`` of them in lexicographic order.
+
+    A few are found by a SAT solver, without counting the others. Out of time, those found so far are
+    returned, and ``in_time`` is false.
 
     ``len()`` counts them, iteration gives each as a mapping by name, ``.array`` all as a matrix.
 
@@ -304,7 +308,7 @@ def models(
     >>> list(lbm.models(lbm.Theory.parse("a ^ b")))
     [{'a': False, 'b': True}, {'a': True, 'b': False}]
     """
-    return reasoner_for(theory).models(given=given, project=project, limit=limit)
+    return reasoner_for(theory).models(given=given, project=project, limit=limit, seconds=seconds)
 
 
 def sample(

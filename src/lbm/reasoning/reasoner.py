@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
+from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
 from lbm.reasoning.clock import deadline_in, halfway, spent, until
-from lbm.reasoning.components.answers import Bools, Models, Worlds, check_room
+from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
 from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
@@ -51,6 +51,8 @@ MODES: Final = ("entailed", "preferred")
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
 
+FEW: Final = 256
+"""Models up to which the first ones are looked for by a SAT solver, and never counted."""
 
 _UNTEMPERED: Final = 2048  # sweeps after which chains that do not agree are tempered
 
@@ -172,11 +174,52 @@ class Reasoner:
             return number
 
     def models(
-        self, *, given: Evidence = None, project: Iterable[str] | None = None, limit: int | None = None
+        self,
+        *,
+        given: Evidence = None,
+        project: Iterable[str] | None = None,
+        limit: int | None = None,
+        seconds: float | None = SECONDS,
     ) -> Models:
         """Return the models: see :func:`lbm.models`."""
-        evidence, kept = self._evidence(given), self._projected(project)
-        return exact.models(self.theory, given=evidence, project=kept, limit=limit, known=self._known)
+        evidence, kept, deadline = self._evidence(given), self._projected(project), deadline_in(seconds)
+        exact.check_listed(self.theory, kept, limit)
+        if limit is not None and limit <= FEW:
+            try:
+                return self._first(evidence, kept, limit, deadline)
+            except LimitExceeded:  # no clauses of that size: exact methods may do without
+                with until(deadline):
+                    return exact.models(
+                        self.theory, given=evidence, project=kept, limit=limit, known=self._known
+                    )
+        try:
+            with until(halfway(deadline)):
+                return exact.models(self.theory, given=evidence, project=kept, limit=limit, known=self._known)
+        except (TooManyWorlds, NoAnswer) as error:
+            if isinstance(error, TooManyWorlds) and error.limit == "MAX_LISTED":
+                raise
+            try:
+                return self._first(evidence, kept, limit, deadline)
+            except LimitExceeded:
+                raise error from None
+
+    def _first(
+        self, given: Formula | None, kept: Iterable[str] | None, limit: int | None, deadline: float
+    ) -> Models:
+        """Return the first models as a SAT solver finds them."""
+        from lbm.reasoning.solvers.listing import first_models
+
+        names = self.theory.atoms if kept is None else tuple(dict.fromkeys(kept))
+        most = MAX_LISTED // max(1, len(names))
+        if limit is not None:
+            check_room(limit, len(names))
+        found = first_models(
+            self.theory, names, most if limit is None else limit, given=given, deadline=deadline
+        )
+        if limit is None and found.more:
+            check_room(most + 1, len(names))
+        found.rows.setflags(write=False)
+        return Models(names, found.rows, complete=found.more is False, in_time=found.more is not None)
 
     def best(
         self,

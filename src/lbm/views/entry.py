@@ -229,13 +229,22 @@ def _explain(error: BaseException) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    if sys.stderr is not None:
-        print(f"lbm: {one_line(message)}", file=sys.stderr)
+    say_aside(f"lbm: {one_line(message)}")
     return status
 
 
 def _remark(message: str) -> None:
     _complain(message, 0)
+
+
+def say_aside(line: str) -> None:
+    """Print a line on standard error; where that is closed or full, go on as if it had been heard."""
+    if sys.stderr is None:
+        return
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        _forget(sys.stderr)
 
 
 def one_line(text: str) -> str:
@@ -270,9 +279,13 @@ def _flush() -> None:
 
 def _forget_output() -> None:
     """Let the interpreter's last flush go nowhere: it would fail again, in more than one line."""
+    _forget(sys.stdout)
+
+
+def _forget(stream: Any) -> None:
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
     except (OSError, ValueError, AttributeError):  # no real file behind it: nothing to flush
         pass

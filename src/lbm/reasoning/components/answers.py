@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
+from lbm.knowledge.numbers import written
 
 MAX_LISTED: Final = 1 << 30
 """Truth values, worlds times atoms, up to which worlds are listed."""
@@ -69,13 +70,15 @@ class Worlds(Sequence[dict[str, bool]]):
 class Models(Worlds):
     """Models of a theory in lexicographic order, false first.
 
-    ``complete`` says whether these are all that were asked for.
+    ``complete`` says whether these are all there are; ``in_time`` is false where the time ran out before
+    there were as many as were asked for, or before it was known whether these are all.
     """
 
     complete: bool
+    in_time: bool = True
 
     def __repr__(self) -> str:
-        said = "all" if self.complete else "not all"
+        said = "all" if self.complete else "not all" if self.in_time else "perhaps not all"
         return f"<Models: {len(self)} worlds over {len(self.atoms)} atoms, {said}>"
 
 
@@ -83,11 +86,19 @@ def check_room(worlds: int, atoms: int) -> None:
     """Raise TooManyWorlds if so many worlds are more than may be listed."""
     if worlds * max(atoms, 1) > MAX_LISTED:
         raise TooManyWorlds(
-            f"{worlds} worlds of {atoms} atoms are more than {MAX_LISTED} truth values (limit MAX_LISTED): "
-            "ask for fewer worlds, or for fewer atoms",
+            f"{_about(worlds)} worlds of {atoms} atoms are more than {MAX_LISTED} truth values "
+            "(limit MAX_LISTED): ask for fewer worlds, or for fewer atoms",
             limit="MAX_LISTED",
             value=MAX_LISTED,
         )
+
+
+def _about(number: int) -> str:
+    """Return a number as a message shows it: of a long one its first digits and how many follow."""
+    if number < 10**30:
+        return str(number)
+    digits = written(number)
+    return f"{digits[0]}.{digits[1:4]}e{len(digits) - 1}"
 
 
 def how_many(size: int) -> str:

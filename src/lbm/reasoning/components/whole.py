@@ -78,6 +78,7 @@ def count(split: Split, keep: frozenset[str] | None, method: str, known: Known) 
     total = 1
     late: TooManyWorlds | None = None
     for component in split.components:
+        tick()
         # A component that is too large may stand beside one that allows no world.
         try:
             total *= known.get(
@@ -186,6 +187,7 @@ def _product(
     pieces = [*lists, *(((name,), both) for name in free)]
     pieces.sort(key=lambda piece: -min(place[name] for name in piece[0] if name in place))
     for atoms, rows in pieces:
+        tick()
         other = np.zeros((len(rows), found.shape[1]), np.uint64)
         spread(rows, [place.get(name, -1) for name in atoms], other)
         if len(found) * len(other) <= 2 * limit:
@@ -253,6 +255,7 @@ def _first(component: Component, keep: frozenset[str] | None, limit: int, method
     missing = limit
     waiting: list[tuple[Formula, ...]] = [()]
     while waiting and missing:
+        tick()
         literals = waiting.pop()
         split = fall_apart(names, [*component.hard, *literals], ())
         if split is None:

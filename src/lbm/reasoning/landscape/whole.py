@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom
+from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, atoms_of, conjunction
 from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Floats, Ints, Machine
@@ -56,9 +56,9 @@ class Question:
             numbers = (weights.data, machine.hidden_bias, machine.visible_bias)
             largest = scale * sum(float(np.abs(some).sum()) for some in numbers)
         if not largest < np.inf:
-            raise ValueError(
+            raise WeightError(
                 "expected finite weights and biases, also when multiplied by confidence/temperature = "
-                f"{scale:g}, got {largest} as the sum of their sizes: give smaller ones"
+                f"{scale:g}, got {largest} as the sum of their sizes: lower them, or lower the confidence"
             )
         return cls(replace(machine, weights=weights), scale)
 

@@ -102,6 +102,8 @@ def read_examples(
     if not columns:
         raise FileError(f"{table.name}: expected columns beside the target {target!r}, found none")
     classes, kinds = _read_target(table, target)
+    if table.rows == 1:
+        raise FileError(f"{table.name}: expected rows of 2 classes at least to learn from, found 1 row")
     head = table.head(columns)
     whole = len(head) == table.rows
     layout = reading(table.name, lambda: fit_layout(head, columns, mentioned, encode=encode, drop=whole))
@@ -130,7 +132,9 @@ def _read_bytes(frame: pd.DataFrame, layout: Layout) -> Bytes:
     """Return the atoms of rows as bytes; numbers other than 0 and 1 in a column of these are an error."""
     plain = [to_bytes(frame[layout.columns[i]].to_numpy()) for i in layout.plain.tolist()]
     parts = [part[:, None] for part in plain if part is not None]
-    if len(parts) == len(plain) and layout.encoder is None:  # the common case, several times as fast
+    if (
+        parts and len(parts) == len(plain) and layout.encoder is None
+    ):  # the common case, several times as fast
         return np.concatenate(parts, axis=1)
     atoms: Floats = read_atoms(frame, layout, strict=range(len(layout.plain)))
     found = to_bytes(atoms)

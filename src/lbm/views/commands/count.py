@@ -23,12 +23,13 @@ def count_models(
     """
     del seed  # counting is not random
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    from lbm.knowledge.numbers import written
     from lbm.reasoning.query import count
 
     with streams.working("counting"):
         number = count(theory, given=given, project=options.split_names(project), seconds=seconds)
     if as_json:
-        streams.say_json({"count": str(number)})
+        streams.say_json({"count": written(number)})
     else:
-        streams.say(str(number))
+        streams.say(written(number))
     return 0 if number else 1

@@ -21,6 +21,7 @@ def list_models(
     limit: Limit = None,
     given: options.Given = None,
     project: options.Project = None,
+    seconds: options.Seconds = 60.0,
     soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
@@ -29,33 +30,45 @@ def list_models(
     """List the models of a theory, a world a line, in lexicographic order, false first.
 
     The last line tells how many were printed and whether these are all. Exit status 0: there is one at
-    least; 1: there is none; 3: the list would be too long or take too long.
+    least; 1: there is none; 3: the list would be too long, or the time ran out: what was found is printed.
 
-    With --json: atoms, models (lists of 0 and 1 in that order), complete (whether these are all).
+    With --json: atoms, models (lists of 0 and 1 in that order), complete (whether these are all; null: not
+    known, for lack of time).
     """
     del seed  # a list is not random
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.query import models
 
     with streams.working("looking for models"):
-        found = models(theory, given=given, project=options.split_names(project), limit=limit)
+        found = models(
+            theory, given=given, project=options.split_names(project), limit=limit, seconds=seconds
+        )
     if as_json:
         rows = (row.astype(int).tolist() for row in found.array)
-        streams.say_json({"atoms": list(found.atoms), "models": rows, "complete": found.complete})
+        complete = found.complete if found.in_time else None
+        streams.say_json({"atoms": list(found.atoms), "models": rows, "complete": complete})
     else:
         streams.say_worlds(found)
         number = streams.counted(len(found), "model")
-        if not len(found):
-            streams.say(_none(theory, given))
+        if not found.in_time:
+            streams.say(f"{number} found in time, and there may be more")
+        elif not len(found):
+            streams.say(_none(theory, given, seconds))
         else:
             streams.say(f"{number}, all of them" if found.complete else f"{number}, and there are more")
+    if not found.in_time:
+        return 3
     return 0 if len(found) else 1
 
 
-def _none(theory: Theory, given: str | None) -> str:
+def _none(theory: Theory, given: str | None, seconds: float) -> str:
     """Return why there is no model: the theory allows none, or the evidence does not."""
     from lbm.reasoning.solvers.proof import satisfiable
 
-    if given is not None and satisfiable(theory):
-        return "no models keep the evidence"
+    if given is not None:
+        allows = satisfiable(theory, seconds=seconds)
+        if allows is None:
+            return "no models keep the evidence and the hard formulae"
+        if allows:
+            return "no models keep the evidence"
     return "no models: the hard formulae clash"

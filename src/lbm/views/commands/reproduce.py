@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lbm.errors import MissingExtra
 from lbm.views.commands import options, streams
 
 if TYPE_CHECKING:
@@ -73,7 +74,11 @@ def reproduce_paper(
     from lbm.trials.report import write_html
     from lbm.trials.runner import run_part
     from lbm.trials.storage import make_folder, write_csv
-    from lbm.views import figures  # says at once if matplotlib is missing
+
+    try:
+        from lbm.views import figures
+    except MissingExtra as error:  # drawing is what needs it, and this command is what was asked for
+        raise MissingExtra(error.extra, "lbm reproduce", error.package) from error
 
     folder = Path(out)
     make_folder(folder)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from lbm.errors import FileError, LbmError, LimitExceeded
-from lbm.views.entry import one_line
+from lbm.views.entry import one_line, say_aside
 
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
@@ -131,15 +131,13 @@ def _dumped(value: object) -> str:
 
 def remark(*lines: str) -> None:
     """Print lines about the answer on standard error, where they are in nobody's way."""
-    if sys.stderr is not None:
-        for line in lines:
-            print(f"lbm: {one_line(line)}", file=sys.stderr)
+    for line in lines:
+        say_aside(f"lbm: {one_line(line)}")
 
 
 def warn(message: str) -> None:
     """Print a warning on one line of standard error."""
-    if sys.stderr is not None:
-        print(f"lbm: warning: {one_line(message)}", file=sys.stderr)
+    say_aside(f"lbm: warning: {one_line(message)}")
 
 
 def working(what: str) -> AbstractContextManager[object]:
