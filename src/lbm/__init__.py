@@ -113,6 +113,8 @@ _EXTRA = {"torch": "torch", "sklearn": "scikit-learn", "pandas": "pandas"}
 
 def _home(name: str) -> Any:
     """Return the module that defines a name, or say which extra it needs."""
+    from importlib import import_module
+
     try:
         return import_module(_HOMES[name])
     except ImportError as error:
@@ -127,9 +129,9 @@ def _home(name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name == "datasets":
+        from importlib import import_module
+
         return import_module("lbm.datasets")
     if name in _HOMES:
         value = getattr(_home(name), name)
