@@ -26,6 +26,7 @@ $(VENV)/.stamp: pyproject.toml requirements.lock
 	$(call heading,setup: $(VENV))
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq -c requirements.lock -e '.[plots,dev]'
+	$(BIN)/lbm warm
 	@touch $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp

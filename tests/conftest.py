@@ -10,10 +10,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase, ReadOnlyDatabase
 
+from lbm.reasoning.engine.ready import compile_here
+
 # A process started in the background may be told to ignore interrupts; tests send themselves some.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests of kernels are about kernels: what is not in numba's cache is compiled when it is called.
+compile_here()
 
 FOUND = Path(__file__).parent / "found"
 """Examples on which a test once failed: each run tries them first, `make fuzz` adds to them."""
@@ -47,3 +52,23 @@ def dataset() -> Callable[[str], Path]:
         pytest.skip(missing)
 
     return find
+
+
+class CountedClock:
+    """A clock that goes on by ``step`` seconds whenever it is looked at; tests may set ``time``."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.time, self.step, self.looks = 1000.0, step, 0
+
+    def __call__(self) -> float:
+        self.time += self.step
+        self.looks += 1
+        return self.time
+
+
+@pytest.fixture
+def counted_clock(monkeypatch: pytest.MonkeyPatch) -> CountedClock:
+    """Replace the one clock of all budgets by one that is counted: no test of a budget waits."""
+    clock = CountedClock()
+    monkeypatch.setattr("lbm.reasoning.clock.now", clock)
+    return clock

@@ -5,8 +5,7 @@ Names are loaded on first use, so that formulae never wait for arrays.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # that of typing, which an interrupt at the start of a command should not wait for
 
 __version__ = "0.1.0"
 
@@ -79,6 +78,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from lbm import datasets
     from lbm.knowledge.formula import Formula, atleast, atmost, atom, exactly, holds, iff
     from lbm.knowledge.parser import parse
@@ -112,6 +113,8 @@ _EXTRA = {"torch": "torch", "sklearn": "scikit-learn", "pandas": "pandas"}
 
 def _home(name: str) -> Any:
     """Return the module that defines a name, or say which extra it needs."""
+    from importlib import import_module
+
     try:
         return import_module(_HOMES[name])
     except ImportError as error:
@@ -127,6 +130,8 @@ def _home(name: str) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name == "datasets":
+        from importlib import import_module
+
         return import_module("lbm.datasets")
     if name in _HOMES:
         value = getattr(_home(name), name)

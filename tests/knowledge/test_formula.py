@@ -342,6 +342,32 @@ def test_large_generated_formulae_cover_every_connective_evenly_and_seldom_say_n
     assert trivial < 200
 
 
+class Alive:
+    """A truth value that counts how many of its kind there are."""
+
+    now = most = 0
+
+    def __init__(self):
+        Alive.now += 1
+        Alive.most = max(Alive.most, Alive.now)
+
+    def __del__(self):
+        Alive.now -= 1
+
+    def __xor__(self, other):
+        return Alive()
+
+
+def test_what_parts_of_a_deep_formula_are_worth_is_forgotten_when_it_is_used():
+    """With an array for each of 20,000 equivalences over 20 atoms there were 20 GB of them."""
+    found = atom("a0")
+    for i in range(1, 2_000):
+        found = iff(atom(f"a{i % 20}"), found)
+    world = {f"a{i}": Alive() for i in range(20)}
+    holds(found, world)
+    assert Alive.most <= 24
+
+
 # --- making formulae -----------------------------------------------------------------------------
 
 

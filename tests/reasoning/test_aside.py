@@ -8,13 +8,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from lbm.reasoning.solvers import aside
-from lbm.reasoning.solvers.aside import Event, ganak_installed, maxsat, model_count, solve
+from lbm.reasoning.solvers.aside import Event, ganak_installed, maxsat, model_count
+from lbm.reasoning.solvers.worker import solve
 
 needs_ganak = pytest.mark.skipif(not ganak_installed(), reason="pyganak is not installed")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
@@ -192,26 +194,129 @@ def wait_until_ended(pid, seconds=120):
     return has_ended(pid)
 
 
-@posix
-def test_a_process_in_the_middle_of_its_work_ends_with_the_block():
+@pytest.fixture
+def alone():
+    """Begin and end without a process that waits."""
+    aside._end_all()
+    yield
+    aside._end_all()
+    assert not aside._alive
+    gc.collect()  # a pipe left open would warn, and warnings are errors
+
+
+def least_lost(answers):
+    return next(event.lost for event in events_of(answers) if event.kind == "next")
+
+
+def test_a_process_in_the_middle_of_its_work_answers_the_next_question(alone):
     with maxsat(*hard_problem()) as answers:
         assert answers.next(time.monotonic() + 300) is not None
-        pid = answers.process.pid
-        assert answers.process.poll() is None
-        started = time.monotonic()
+        first, started = answers.process, time.monotonic()
     assert time.monotonic() - started < 60  # its work would take hours
-    assert answers.process.returncode == -signal.SIGKILL
-    assert is_gone(pid)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
-    gc.collect()  # a pipe left open would warn, and warnings are errors
+    (helper,) = aside._waiting
+    assert helper._idle.wait(60)
+    for _ in range(3):
+        with maxsat([[1], [-1]], [2, 3], 1) as answers:
+            assert answers.process is first
+            assert least_lost(answers) == 2
+
+
+def test_answers_are_those_of_brute_force_however_many_questions_were_taken_back(alone):
+    rng = random.Random(11)
+    for _ in range(30):
+        with maxsat(*hard_problem(40, 200, rng.random())) as answers:
+            answers.next(time.monotonic() + rng.choice([0, 0, 0.01, 0.03]))
+        problem = random_problem(rng)
+        with maxsat(*problem) as answers:
+            check_events(events_of(answers), problem, 1, False)
+    assert len(aside._alive) == 1
+
+
+def test_a_process_that_does_not_stop_is_replaced(alone, monkeypatch):
+    with maxsat(*hard_problem()) as answers:
+        answers.next(time.monotonic() + 300)
+        first = answers.process
+        monkeypatch.setattr(answers.helper, "_send", lambda part: None)  # it never hears of it
+    monkeypatch.setattr(aside, "_MOMENT", 0.0)
+    with maxsat([[1], [-1]], [2, 3], 1) as answers:
+        assert answers.process is not first
+        assert least_lost(answers) == 2
+    assert first.returncode is not None
+    assert len(aside._alive) == 1
+
+
+def test_threads_ask_at_once_and_one_process_is_kept(alone):
+    def ask(seed):
+        problem = random_problem(random.Random(seed))
+        with maxsat(*problem) as answers:
+            check_events(events_of(answers), problem, 1, False)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(16)))
+    assert len(aside._waiting) == len(aside._alive) == 1
+
+
+def test_a_process_that_was_started_early_gets_the_question(alone):
+    aside.prepare()
+    aside.prepare()
+    (helper,) = aside._alive
+    with maxsat([[1]], [1], 1) as answers:
+        assert answers.process is helper.process
+        assert least_lost(answers) == 0
+
+
+def test_a_process_that_has_grown_large_is_not_kept(alone, monkeypatch):
+    monkeypatch.setattr(aside, "_KEPT", 3)
+    with maxsat([[1], [2]], [1, 1], 2) as answers:
+        events_of(answers)
+    assert not aside._alive
+
+
+def test_a_process_imports_pysat_and_nothing_else_that_is_large():
+    program = (
+        "import sys; import lbm.reasoning.solvers.worker as worker\n"
+        "from pysat.examples.rc2 import RC2\nprint(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names = set(done.stdout.split())
+    assert not names & {"numpy", "numba", "scipy", "typer", "lbm.knowledge", "lbm.errors", "dataclasses"}
+
+
+@posix
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside threads: that is the test
+def test_a_fork_leaves_the_process_to_its_parent(alone):
+    with maxsat([[1], [-1]], [2, 3], 1) as answers:
+        least_lost(answers)
+    (helper,) = aside._alive
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:  # a question there starts a process of its own
+        try:
+            assert not aside._alive
+            with maxsat([[1], [-1]], [2, 3], 1) as answers:
+                assert answers.process.pid != helper.process.pid
+                assert least_lost(answers) == 2
+            aside._end_all()
+            os.write(write, b"1")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    with os.fdopen(read, "rb") as told:
+        assert told.read() == b"1"
+    assert helper.process.poll() is None
+    with maxsat([[1], [-1]], [2, 3], 1) as answers:
+        assert answers.process is helper.process
+        assert least_lost(answers) == 2
 
 
 @posix
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_an_error_in_the_block_ends_the_process_and_goes_on(error):
+def test_an_error_in_the_block_takes_the_question_back_and_goes_on(error, alone):
     with pytest.raises(error), maxsat(*hard_problem()) as answers:
         raise error
+    assert len(aside._alive) <= 1
+    aside._end_all()
     assert is_gone(answers.process.pid)
 
 
@@ -225,6 +330,7 @@ def test_a_block_left_before_the_problem_is_written_ends_at_once():
     with maxsat(slowly(), [0] * 10**6, 3) as answers:
         pass
     assert time.monotonic() - started < 120
+    aside._end_all()
     assert is_gone(answers.process.pid)
 
 

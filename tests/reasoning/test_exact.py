@@ -3,6 +3,7 @@
 import math
 import pickle
 import random
+import tracemalloc
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise, product
@@ -15,13 +16,25 @@ from pysat.solvers import Solver
 
 from lbm.errors import LimitExceeded, NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.clauses import Clauses
-from lbm.knowledge.formula import FALSE, TRUE, atleast, atmost, atom, conjunction, disjunction, exactly, iff
+from lbm.knowledge.formula import (
+    FALSE,
+    TRUE,
+    atleast,
+    atmost,
+    atom,
+    atoms_of,
+    conjunction,
+    disjunction,
+    exactly,
+    iff,
+)
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.components import order as elimination
 from lbm.reasoning.components import tables, whole
 from lbm.reasoning.components.apart import take_apart
 from lbm.reasoning.components.batches import Batches
+from lbm.reasoning.components.blocks import truth_table
 from lbm.reasoning.exact import (
     METHODS,
     best_worlds,
@@ -703,3 +716,29 @@ def test_packed_clauses_are_counted_as_the_same_clauses_in_formulae_are():
 
 def _keeps(world, clauses):
     return all(any(world[abs(n) - 1] == (n > 0) for n in clause) for clause in clauses)
+
+
+# --- formulae as tables --------------------------------------------------------------------------
+
+
+@given(formulae(max_leaves=20), st.integers(0, 5), st.randoms(use_true_random=False))
+def test_a_table_of_bits_says_where_a_formula_is_true(formula, more, shuffler):
+    names = [*atoms_of(formula), *(f"idle{i}" for i in range(more))]
+    shuffler.shuffle(names)
+    found = truth_table(formula, names)
+    assert found.shape == (2,) * len(names)
+    for values in product([0, 1], repeat=len(names)):
+        assert found[values] == truth(formula, dict(zip(names, values, strict=True)))
+
+
+def test_a_deep_formula_over_few_atoms_is_worked_out_in_little_memory():
+    rng = random.Random(0)
+    found = atom("a0")
+    for _ in range(20_000):
+        found = iff(found, atom(f"a{rng.randrange(20)}"))
+    tracemalloc.start()
+    try:
+        assert count(Theory([found]), method="elimination") == 1 << 19
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20  # one array for each part would be 20 GB
+    finally:
+        tracemalloc.stop()

@@ -30,6 +30,7 @@ from lbm.reasoning.preference import preferred, why_preferred
 from lbm.reasoning.search import annealed, routes
 from lbm.reasoning.search import judge as judging
 from lbm.reasoning.search.annealed import Round, anneal, of_clauses
+from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Event
 from tests.oracles import sat, truth, truth_table
 from tests.strategies import formulae, theories
@@ -129,7 +130,7 @@ def no_exact():
 @contextmanager
 def in_this_process():
     """Let RC2 run in this process: thousands of small questions would start thousands of others."""
-    from lbm.reasoning.solvers import aside
+    from lbm.reasoning.solvers import worker
 
     class Said:
         def __init__(self, events):
@@ -141,8 +142,8 @@ def in_this_process():
     @contextmanager
     def solved(clauses, weights, variables, *, atoms, top, every):
         events = []
-        aside.solve(
-            list(clauses), weights, variables, atoms, {"top": top, "every": every},
+        worker.solve(
+            list(judging.rows_of(*clauses)), weights, variables, atoms, {"top": top, "every": every},
             lambda kind, **parts: events.append(Event(kind, **parts)),
         )  # fmt: skip
         yield Said(events)
@@ -405,17 +406,17 @@ def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
 
     monkeypatch.setattr(routes, "maxsat", silent)
     monkeypatch.setattr(annealed, "anneal", lambda *_, **__: Round([], 1))
-    monkeypatch.setattr(routes, "find_model", lambda *_, **__: None)
+    monkeypatch.setattr(routes._Search, "_guess", lambda _: None)
     with no_exact(), pytest.raises(NoAnswer, match=r"within 0\.2 seconds") as caught:
         best(Theory(["a ^ b"]), seconds=0.2)
     assert isinstance(caught.value, TimeoutError)
 
 
 def test_theories_too_large_as_clauses_are_annealed(monkeypatch):
-    def refuse(theory):
+    def refuse(*_):
         raise LimitExceeded("too many", limit="MAX_CELLS", value=1)
 
-    monkeypatch.setattr(judging, "weighted_clauses", refuse)
+    monkeypatch.setattr(judging, "check_cells", refuse)
     with no_exact():
         theory = Theory(["a | b", (3, "~a"), (2, "~b"), (1, "c")])
         found = best(theory, seconds=None, seed=0)
@@ -441,6 +442,7 @@ def test_a_bound_that_only_equals_the_best_settles_no_preference(monkeypatch):
 
     monkeypatch.setattr(routes, "maxsat", slow)
     monkeypatch.setattr(routes._Search, "_anneal", lambda *_: None)
+    monkeypatch.setattr(routes._Search, "_guess", lambda _: None)
     with no_exact():
         assert preferred(Theory([(2, "a"), (2, "~a")]), atom("a")) is False
     assert len(calls) == 2
@@ -458,6 +460,7 @@ def test_reasons_are_returned_as_they_are_when_time_is_over():
 
 
 def test_no_process_is_needed_to_find_a_world(monkeypatch):
+    aside._end_all()  # nor is one that waits
     monkeypatch.setattr("sys.executable", "")
     with no_exact():
         found = best(Theory(["a | b", (3, "~a"), (2, "~b")]), seconds=None, seed=0)
@@ -531,6 +534,7 @@ def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
         signal.signal(signal.SIGINT, before)
     assert theory.score(seen[0].world) == seen[0].score
     (process,) = started
+    aside._end_all()
     assert process.returncode is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)

@@ -1,6 +1,7 @@
 """Whatever goes wrong, the command line says it in one line, with the right status and no traceback."""
 
 import io
+import json
 import os
 import runpy
 import signal
@@ -8,10 +9,12 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 
 import lbm
+from lbm.errors import LbmError, NoAnswer
 from lbm.views import entry
 from lbm.views.commands import streams
 from lbm.views.entry import main, one_line
@@ -160,8 +163,8 @@ def test_an_error_without_words_is_named_by_its_type(capsys, failing):
 
 def test_running_out_of_memory_is_one_line(capsys, failing):
     failing(MemoryError())
-    assert main(["check", "a.lbm"]) == 2
-    assert "memory" in one_complaint(capsys)
+    assert main(["check", "a.lbm"]) == 3
+    assert "LBM_MEMORY" in one_complaint(capsys)
 
 
 def test_an_interrupt_is_one_line_and_status_130(capsys, failing):
@@ -315,6 +318,133 @@ def test_an_interrupted_process_stops_at_once(tmp_path):
     assert process.returncode == 130
     assert out == b""
     assert err == b"lbm: interrupted\n"
+
+
+INTERRUPTED_AT = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+moment, sys.argv = sys.argv[1], ["lbm", "check", "-"]
+for name in ("typing", "contextvars"):
+    sys.modules.pop(name, None)
+sys.meta_path.insert(0, Interrupting())
+from lbm.views.entry import main
+sys.exit(main())
+"""  # the command line, interrupted where it begins to import a module
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+@pytest.mark.parametrize("module", ["contextvars", "typer", "lbm.errors", "lbm.views.commands", "numpy"])
+def test_an_interrupt_while_modules_are_loaded_is_one_line(module):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT, module], input=b"a\n", capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"lbm: interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+def test_a_process_that_is_told_to_end_says_so_in_one_line(tmp_path):
+    (tmp_path / "pigeons.lbm").write_text(PIGEONS)
+    program = "import sys; sys.argv[0] = 'lbm'\n" + BEGUN
+    arguments = [sys.executable, "-c", program, "check", str(tmp_path / "pigeons.lbm"), "--seconds", "3000"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"begun\n"
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, out, err) == (130, b"", b"lbm: terminated\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX knows this limit")
+def test_a_command_that_needs_more_memory_than_it_may_use_says_so_in_one_line():
+    program = (
+        "import sys; sys.argv[0] = 'lbm'\n"
+        "from lbm.views import entry\n"
+        "from lbm.views.commands import streams\n"
+        "streams.read_theory = lambda *_, **__: bytearray(1 << 30)\n"
+        "sys.exit(entry.main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "check", "-"],
+        capture_output=True,
+        env={**os.environ, "LBM_MEMORY": "512M"},
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr.count(b"\n") == 1
+    assert b"LBM_MEMORY" in done.stderr
+
+
+@pytest.mark.parametrize("said", ["much", "-1", "0", "4X", "1.5G", "٤G"])
+def test_a_memory_budget_that_is_no_number_is_refused(said, monkeypatch):
+    monkeypatch.setenv("LBM_MEMORY", said)
+    with pytest.raises(LbmError, match="LBM_MEMORY is a number of bytes"):
+        entry.memory_allowed()
+
+
+@pytest.mark.parametrize(
+    ("said", "allowed"),
+    [("", 4 << 30), ("512M", 512 << 20), ("8g", 8 << 30), ("1000000000", 10**9), ("none", None)],
+)
+def test_the_memory_budget_of_a_command_has_a_name(said, allowed, monkeypatch):
+    monkeypatch.setenv("LBM_MEMORY", said)
+    assert entry.memory_allowed() == allowed
+
+
+def test_a_command_counts_its_time_from_the_start_of_its_process():
+    program = (
+        "import time; time.sleep(0.3)\nimport sys; sys.argv[0] = 'lbm'\n"
+        "from lbm.views import entry\nprint(time.monotonic() - entry._started() > 0.3)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == ("True\n" if Path("/proc/self/stat").exists() else "False\n")
+
+
+def test_a_shell_that_became_the_command_had_no_part_in_its_time(monkeypatch):
+    monkeypatch.setattr(entry, "_FIRST_LINE", time.monotonic() + 1e6)
+    monkeypatch.setattr(time, "process_time", lambda: 7.0)
+    assert entry._started() == entry._FIRST_LINE - entry._LATEST
+
+
+# --- no answer, for programs -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "answer"),
+    [
+        (["ask", "-", "a", "--json"], 1, False),
+        (["best", "-", "--json"], 1, []),
+        (["count", "-", "--json", "--given", "b"], 2, None),
+    ],
+)
+def test_no_is_an_object_too_and_bad_input_is_none(capsys, monkeypatch, arguments, status, answer):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n~a\n")))
+    assert main(arguments) == status
+    out = capsys.readouterr().out
+    if status == 2:
+        assert out == ""
+    else:
+        found = json.loads(out)
+        assert found.get("answer", found.get("worlds")) == answer
+
+
+@pytest.mark.parametrize("command", [["ask", "-", "a"], ["best", "-"], ["count", "-"]])
+def test_no_answer_in_time_is_an_object_too(capsys, failing, command):
+    failing(NoAnswer("too late"))
+    assert main([*command, "--json"]) == 3
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["reason"] == "too late"
+    assert found["answer"] is None
+    assert err == "lbm: too late\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break in another way there")

@@ -330,10 +330,21 @@ def postorder(*formulae: Formula, known: Container[Formula] = ()) -> Iterator[Fo
 
 
 def fold(formula: Formula, visit: Callable[[Formula, list[T]], T]) -> T:
-    """Return ``visit(formula, [results of its arguments])``, each distinct part visited once."""
+    """Return ``visit(formula, [results of its arguments])``, each distinct part visited once.
+
+    A result is forgotten as soon as the last whole that needs it is done.
+    """
+    order = list(postorder(formula))
+    last: dict[Formula, int] = {}
+    for i, node in enumerate(order):
+        for part in node.args:
+            last[part] = i
     results: dict[Formula, T] = {}
-    for node in postorder(formula):
+    for i, node in enumerate(order):
         results[node] = visit(node, [results[part] for part in node.args])
+        for part in node.args:
+            if last[part] == i:
+                results.pop(part, None)  # it may be an argument twice
     return results[formula]
 
 

@@ -60,11 +60,11 @@ def weighted_clauses(theory: Theory) -> WeightedClauses:
     for statement in theory:
         formula, weight = statement.formula, statement.weight
         if weight is None:
-            parts.extend((part, 0) for part in _conjuncts(formula))
+            parts.extend((part, 0) for part in conjuncts(formula))
             continue
         if weight < 0:
             offsets.append(weight)
-            formula, weight = _negated(formula), magnitude(weight)
+            formula, weight = negated(formula), magnitude(weight)
         if formula is TRUE:
             offsets.append(weight)
         else:
@@ -137,7 +137,7 @@ def _whole(weight: Weight, scale: int) -> int:
     return whole
 
 
-def _conjuncts(formula: Formula) -> list[Formula]:
+def conjuncts(formula: Formula) -> list[Formula]:
     """Return the parts of a hard conjunction, each once: they say the same and need no definition."""
     parts: dict[Formula, None] = {}
     seen: set[Formula] = set()
@@ -153,7 +153,8 @@ def _conjuncts(formula: Formula) -> list[Formula]:
     return list(parts)
 
 
-def _negated(formula: Formula) -> Formula:
+def negated(formula: Formula) -> Formula:
+    """Return what is true where a formula is false, without a double negation."""
     if formula is TRUE or formula is FALSE:
         return FALSE if formula is TRUE else TRUE
     return formula.args[0] if formula.kind == "not" else ~formula

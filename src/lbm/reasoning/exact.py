@@ -28,6 +28,7 @@ from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
+from lbm.reasoning.clock import LEAST, at_most
 from lbm.reasoning.components import whole
 from lbm.reasoning.components.answers import Bools, Models, check_room, listed, unpack, words_for
 from lbm.reasoning.components.apart import Split, assume, check_formula, exponent, take_apart
@@ -47,6 +48,8 @@ __all__ = [
     "models",
     "probability",
 ]
+
+_BLAME: Final = 60.0  # seconds for finding out whether evidence or theory leaves no world
 
 METHODS: Final = ("auto", "cubes", "enumeration", "elimination")
 """How a component may be solved; auto: by the first of the others that fits, or by cases."""
@@ -329,7 +332,9 @@ def possible(
 
 def _nothing(theory: Theory, given: Formula | None) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    return NoWorlds(given if given is not None and satisfiable(theory) else None)
+    if given is not None and satisfiable(theory, seconds=max(LEAST, at_most(_BLAME))) is False:
+        given = None
+    return NoWorlds(given)
 
 
 def _weigh(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.clock import deadline_in
+from lbm.reasoning.clock import deadline_in, halfway
 from lbm.reasoning.components.apart import check_formula
 from lbm.reasoning.search.judge import Judge, Judged
 from lbm.reasoning.search.routes import find
@@ -30,8 +29,7 @@ def preferred(
     check_formula(theory, query, "query")
     if given is not None:
         check_formula(theory, given, "evidence")
-    now = time.monotonic()
-    every = find(Judge(theory, given), now + (deadline - now) / 2)
+    every = find(Judge(theory, given), halfway(deadline))
     if not every.worlds:
         return None
     if every.optimal and not holds(query, every.worlds[0].named(theory.atoms)):
@@ -59,9 +57,8 @@ def why_preferred(
     check_formula(theory, query, "query")
     if given is not None:
         check_formula(theory, given, "evidence")
-    now = time.monotonic()
     whole = Judge(theory, given)
-    every = find(whole, now + (deadline - now) / 2)
+    every = find(whole, halfway(deadline))
     if not every.optimal:
         raise NoAnswer(f"the best world was not proven to be best within {seconds} seconds: allow more")
     against = ~query if given is None else given & ~query

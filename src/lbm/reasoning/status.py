@@ -9,7 +9,7 @@ from typing import Final
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.reasoning.clock import left, spent
+from lbm.reasoning.clock import LEAST, left, now, spent
 from lbm.reasoning.solvers.proof import entailed, satisfiable
 
 STATUSES: Final = ("entailed", "refuted", "preferred", "undecided")
@@ -64,7 +64,7 @@ def settle(
         return Settled(None)
     no = entailed(theory, ~query, given=given, why=why and not yes.holds, seconds=left(deadline))
     if yes.holds and no.holds:
-        raise nothing(theory, given)
+        raise nothing(theory, given, deadline)
     if yes.holds and no.holds is not None:
         return Settled("entailed", yes.why, yes.minimal)
     if no.holds:
@@ -103,9 +103,12 @@ def prefer(
     return Settled("preferred", numbers, minimal, undecided.world)
 
 
-def nothing(theory: Theory, given: Formula | None) -> NoWorlds:
+def nothing(theory: Theory, given: Formula | None, deadline: float = math.inf) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    return NoWorlds(given if given is not None and satisfiable(theory) else None)
+    seconds = left(max(deadline, now() + LEAST))
+    if given is not None and satisfiable(theory, seconds=seconds) is False:
+        given = None
+    return NoWorlds(given)
 
 
 def has_soft(theory: Theory) -> bool:

@@ -2,48 +2,106 @@
 
 from __future__ import annotations
 
+# An interrupt is answered from here on: what takes a moment to import comes later.
 import os
+import signal
 import sys
-import warnings
-from collections.abc import Sequence
-from typing import Any, cast
+import time
 
-from lbm.errors import LbmError
+_FIRST_LINE = time.monotonic()
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell reports of a program whose reader went away
+
+MAX_MEMORY = 4 << 30
+"""Bytes that a command may use, unless LBM_MEMORY says otherwise."""
+
+_LATEST = 1.0  # seconds from the start of a process to our first line; more, and it was something else before
+
+
+def _quit(*_: object) -> None:
+    """End at once: there is nothing yet, or nothing any more, that would be lost."""
+    try:
+        os.write(2, b"lbm: interrupted\n")
+    finally:
+        os._exit(INTERRUPTED)
+
+
+def _is_command() -> bool:
+    """Return whether this process is the command line, and not one that imports us."""
+    parts = (sys.argv[0] if sys.argv else "").replace("\\", "/").split("/")
+    return parts[-1].removesuffix(".exe") == "lbm" or parts[-2:] == ["lbm", "__main__.py"]
+
+
+_COMMAND = _is_command()
+if _COMMAND and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, _quit)
+
+TYPE_CHECKING = False  # that of typing, which takes a moment to load
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: what was found so far is printed, as after an interrupt."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``lbm`` with these arguments, by default those of the process; return the exit status.
 
     0 answered; 1 answered "no"; 2 bad input or usage; 3 no answer within the budget; 130 interrupted.
-    Errors are one line on standard error. With LBM_DEBUG=1 their traceback stands before it.
+    Errors are one line on standard error. With LBM_DEBUG=1 their traceback stands before it. Budgets of time
+    count from the start of the process, if it is ours, else from this call.
     """
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    whole = arguments is None and _COMMAND
+    status = INTERRUPTED
     try:
-        _speak_utf8()
-        if arguments == ["--version"]:  # answered before anything is imported
-            from lbm import __version__
-
-            print(f"lbm {__version__}")
-            status = 0
-        else:
-            status = _run(arguments or ["--help"])
-        _flush()
-    except BaseException as error:  # noqa: BLE001 - the one place where nothing may pass
-        return _explain(error)
+        try:
+            if whole:
+                _listen()
+            status = _answer(list(sys.argv[1:] if arguments is None else arguments), whole)
+        except BaseException as error:  # noqa: BLE001 - the one place where nothing may pass
+            status = _explain(error)
+    except KeyboardInterrupt:  # a second one, while the first was being told
+        pass
+    if whole:
+        _hear_no_more(status)
     return status
 
 
-def _run(arguments: list[str]) -> int:
+def _answer(arguments: list[str], whole: bool) -> int:
+    from contextvars import copy_context
+
+    _speak_utf8()
+    if arguments == ["--version"]:  # answered before anything is imported
+        from lbm import __version__
+
+        print(f"lbm {__version__}")
+        status = 0
+    else:
+        if whole:
+            _bound_memory()
+        # What a command sets, a limit of time for one, is for itself.
+        status = copy_context().run(_run, arguments or ["--help"], _started() if whole else None)
+    _flush()
+    return status
+
+
+def _run(arguments: list[str], started: float | None) -> int:
     """Run the command; what it returns is the status, and nothing returned is 0."""
+    import warnings
+
     import typer
 
-    from lbm.views.commands import app
+    from lbm.errors import LbmError
+    from lbm.reasoning.engine import ready
+    from lbm.views.commands import app, options, streams
 
+    ready.tell = _remark
+    options.count_from(time.monotonic() if started is None else started)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
-    usage_error = cast(type[Exception], typer.BadParameter.__mro__[1])
+    usage_error: Any = typer.BadParameter.__mro__[1]
     command = typer.main.get_command(app)
     try:
         with warnings.catch_warnings(), command.make_context("lbm", arguments) as context:
@@ -52,20 +110,100 @@ def _run(arguments: list[str]) -> int:
     except typer.Exit as done:
         return int(done.exit_code)
     except usage_error as error:
-        raise _Usage(error) from error
-
-
-class _Usage(LbmError):
-    """A command that was called wrongly: what is wrong, and where to read how it is called."""
-
-    def __init__(self, error: Any) -> None:
         message = " ".join(error.format_message().split()).rstrip(".")
         path = "lbm" if error.ctx is None else error.ctx.command_path
-        super().__init__(f"{message}; '{path} --help' tells more")
+        raise LbmError(f"{message}; '{path} --help' tells more") from error
+    except LbmError as error:
+        if "--json" in arguments:
+            streams.say_refusal(error)
+        raise
+
+
+# --- time, memory and signals ------------------------------------------------------------------------
+
+
+def _started() -> float:
+    """Return when this process began, as near as one can tell, on the clock of ``time.monotonic``."""
+    try:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - at once
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        began = time.monotonic() - age
+    except (OSError, ValueError, AttributeError, IndexError):  # not Linux
+        began = _FIRST_LINE - time.process_time()
+    if 0 <= _FIRST_LINE - began <= _LATEST:
+        return began
+    return _FIRST_LINE - min(_LATEST, time.process_time())  # a shell, say, that became us
+
+
+def memory_allowed() -> int | None:
+    """Return how many bytes a command may use: LBM_MEMORY or MAX_MEMORY; None: as many as there are."""
+    from lbm.errors import LbmError
+
+    said = os.environ.get("LBM_MEMORY", "").strip()
+    if not said:
+        return MAX_MEMORY
+    if said.lower() == "none":
+        return None
+    unit = {"K": 10, "M": 20, "G": 30, "T": 40}.get(said[-1].upper(), 0)
+    number = said[:-1] if unit else said
+    if not (number.isascii() and number.isdigit() and int(number)):
+        raise LbmError(
+            f"LBM_MEMORY is a number of bytes, as in 4G or 512M, or none for no limit, got {said!r}: "
+            "correct it, or leave it out for 4G"
+        )
+    return int(number) << unit
+
+
+def _bound_memory() -> None:
+    """Let an allocation past the budget fail, here and in processes of ours, and not the machine."""
+    allowed = memory_allowed()
+    try:
+        import resource
+    except ImportError:  # not POSIX
+        return
+    if allowed is None:
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    if most == resource.RLIM_INFINITY or most > allowed:
+        try:
+            resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
+        except (OSError, ValueError):  # a system that does not know this limit
+            return
+
+
+def _listen() -> None:
+    """Turn signals that ask us to end into exceptions, so that what was found so far is printed."""
+
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    try:
+        if signal.getsignal(signal.SIGINT) is _quit:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, terminate)
+    except ValueError:  # not in the main thread
+        return
+
+
+def _hear_no_more(status: int) -> None:
+    """Let signals that come while the interpreter ends do so at once: all is said."""
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN):
+                signal.signal(number, lambda *_: os._exit(status))
+    except ValueError:  # not in the main thread
+        return
+
+
+# --- what went wrong ---------------------------------------------------------------------------------
 
 
 def _explain(error: BaseException) -> int:
     """Say in one line what happened, and return the status that goes with it."""
+    from lbm.errors import LbmError
+
     if os.environ.get("LBM_DEBUG"):
         import traceback
 
@@ -73,12 +211,16 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, LbmError):
         return _complain(error.one_line(), error.exit_status)
     if isinstance(error, KeyboardInterrupt):
-        return _complain("interrupted", INTERRUPTED)
+        return _complain("terminated" if isinstance(error, Terminated) else "interrupted", INTERRUPTED)
     if isinstance(error, BrokenPipeError):
         _forget_output()
         return BROKEN_PIPE
     if isinstance(error, MemoryError):
-        return _complain("not enough memory for this; LBM_DEBUG=1 shows where it ran out", 2)
+        return _complain(
+            "no answer within the memory that a command may use (LBM_MEMORY, 4G if it is not set): "
+            "allow more, as in LBM_MEMORY=8G",
+            3,
+        )
     if isinstance(error, OSError):  # a full disk behind standard output, most likely
         _forget_output()
         return _complain(f"{error.strerror or error}; LBM_DEBUG=1 shows where", 2)
@@ -89,6 +231,10 @@ def _explain(error: BaseException) -> int:
 def _complain(message: str, status: int) -> int:
     say_aside(f"lbm: {one_line(message)}")
     return status
+
+
+def _remark(message: str) -> None:
+    _complain(message, 0)
 
 
 def say_aside(line: str) -> None:

@@ -830,6 +830,8 @@ import numpy as np
 import lbm.reasoning.engine as engine
 for found in pkgutil.iter_modules(engine.__path__):
     importlib.import_module("lbm.reasoning.engine." + found.name)
+from lbm.reasoning.engine.ready import compile_here
+compile_here()
 from lbm.knowledge.parser import parse
 from lbm.reasoning.engine.lanes import advance, start, weights_of
 from lbm.reasoning.engine.network import network_of

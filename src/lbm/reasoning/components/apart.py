@@ -29,6 +29,7 @@ from lbm.knowledge.formula import (
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
+from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import Array
 
 MAX_FORMULAE: Final = 20_000
@@ -245,6 +246,7 @@ def assign(formula: Formula, values: Mapping[str, bool]) -> Formula:
 
     The result is a constant or mentions no constant at all.
     """
+    tick()
     return fold(formula, lambda node, below: _simple(node, below, values))
 
 

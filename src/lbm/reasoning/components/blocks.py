@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, postorder
 from lbm.reasoning.clock import tick
@@ -17,6 +18,7 @@ from lbm.reasoning.components.batches import Batches
 LIMIT: Final = 30
 """Free atoms of one component up to which its worlds are enumerated."""
 
+_LOOK: Final = 64  # parts of a formula between two looks at the clock
 _CACHED: Final = 1 << 23  # words that remembered tables of an enumeration may take: 64 MB
 # Atoms that change within a word: the last one is true in every other bit, from bit 1 on.
 _PATTERNS: Final = tuple(np.uint64(sum(1 << i for i in range(64) if i >> j & 1)) for j in range(6))
@@ -45,14 +47,7 @@ class Blocks(Batches):
             choices = tuple(name for name in atoms_of(formula) if name in level)
             self.levels[max((level[name] for name in choices), default=0)].append((formula, choices))
         self.words = 1 << max(0, self.low - 6)
-        self.columns: dict[str, Any] = {}
-        for j, name in enumerate(reversed(names[len(self.high) :])):
-            if j < 6:
-                self.columns[name] = _PATTERNS[j]
-            else:
-                at = np.arange(self.words, dtype=np.uint64) >> np.uint64(j - 6) & np.uint64(1)
-                self.columns[name] = -at.view(np.int64)
-                self.columns[name] = self.columns[name].view(np.uint64)
+        self.columns = _columns(names[len(self.high) :])
         self.left: dict[tuple[Formula, tuple[bool, ...]], Formula] = {}
         self.tables: dict[Formula, Any] = {}
 
@@ -100,7 +95,7 @@ class Blocks(Batches):
     def _table(self, formula: Formula) -> Any:
         table = self.tables.get(formula)
         if table is None:
-            table = _evaluate(formula, self.columns)
+            table = evaluate(formula, self.columns)
             while len(self.tables) * self.words >= _CACHED:
                 self.tables.pop(next(iter(self.tables)))
             self.tables[formula] = table
@@ -164,19 +159,42 @@ class Blocks(Batches):
         return [ones[name] / total for name in self.component.atoms] if total else None
 
 
-def _evaluate(formula: Formula, columns: Mapping[str, Any]) -> Any:
-    """Return the worlds in which a formula without constants is true, as bits of whole words.
+def _columns(names: Sequence[str]) -> dict[str, Any]:
+    """Return the worlds over some atoms in which each is true, as bits of words; the last turns first."""
+    found: dict[str, Any] = {}
+    for j, name in enumerate(reversed(names)):
+        if j < 6:
+            found[name] = _PATTERNS[j]
+        else:
+            words = np.arange(1 << len(names) - 6, dtype=np.uint64)
+            found[name] = (-(words >> np.uint64(j - 6) & np.uint64(1)).view(np.int64)).view(np.uint64)
+    return found
+
+
+def truth_table(formula: Formula, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Return where a formula is true, shape (2,) * number of names: one axis for each of them, in order."""
+    words = np.full(1 << max(0, len(names) - 6), evaluate(formula, _columns(names)), "<u8")
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: 1 << len(names)]
+    return bits.view(np.bool_).reshape((2,) * len(names))
+
+
+def evaluate(formula: Formula, columns: Mapping[str, Any]) -> Any:
+    """Return the worlds in which a formula is true, as bits of whole words.
 
     A part's worlds are forgotten as soon as the last whole that needs them is done.
     """
     order = list(postorder(formula))
     needed = Counter(part for node in order for part in node.args)
     done: dict[Formula, Any] = {}
-    for node in order:
+    for number, node in enumerate(order):
+        if not number % _LOOK:
+            tick()
         below = [done[part] for part in node.args]
         kind = node.kind
         if kind == "atom":
             found = columns[node.label]
+        elif kind in ("true", "false"):
+            found = ALL if kind == "true" else np.uint64(0)
         elif kind == "not":
             found = ~below[0]
         elif kind == "and":

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.clauses import definitional
-from lbm.knowledge.formula import Formula, atoms_of, holds
+from lbm.knowledge.formula import Formula, atoms_of
 from lbm.knowledge.weighted import check_cells
 from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import (
@@ -29,7 +29,7 @@ from lbm.reasoning.components.answers import (
     words_for,
 )
 from lbm.reasoning.components.apart import Component, exponents
-from lbm.reasoning.components.blocks import LIMIT
+from lbm.reasoning.components.blocks import LIMIT, truth_table
 from lbm.reasoning.components.order import WIDTH, order
 
 MAX_KEPT: Final = 1 << 27
@@ -379,12 +379,7 @@ def _times(tables: Iterable[_Table], variable: int, turn: Mapping[int, int], log
 
 def _formula_table(formula: Formula, names: Sequence[str]) -> Callable[[tuple[int, ...]], Bools]:
     def table(scope: tuple[int, ...]) -> Bools:
-        columns = {}
-        for axis, variable in enumerate(scope):
-            shape = [1] * len(scope)
-            shape[axis] = 2
-            columns[names[variable]] = np.array([False, True]).reshape(shape)
-        return np.broadcast_to(holds(formula, columns), (2,) * len(scope))
+        return truth_table(formula, [names[variable] for variable in scope])
 
     return table
 

@@ -14,7 +14,7 @@ from numba import float64, int8, int32, int64, uint8, uint32, uint64
 
 from lbm.reasoning.engine.compiled import bring, carray, compiled, inlined, stack
 
-HEAT_BATH, METROPOLIS = 0, 1
+HEAT_BATH, METROPOLIS, JUMPS, FIELDS = 0, 1, 2, 3
 
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -55,17 +55,14 @@ def fill(words, key0, key1, quad, sweep, lane, stream):
 
 
 @inlined
-def chance(odds, true, beta, rule, powers, p):
+def chance(z, rule, powers, p):
     """Write the probability to be true (heat bath) or to flip (Metropolis) in 64 lanes, to about 1e-13.
 
-    ``beta`` has shape (64,). exp(-a) = 2^-n · exp(-r), with n whole and |r| <= ln 2 / 2; exp(-r) by its
-    series. ``powers[n]`` is 2^-n.
+    ``z`` is β times the log-odds, or times the change of the log weight. exp(-a) = 2^-n · exp(-r), with n
+    whole and |r| <= ln 2 / 2; exp(-r) by its series. ``powers[n]`` is 2^-n.
     """
     for l in range(64):
-        z = beta[l] * float64(odds[l])
-        if rule == 1:
-            z = -z if true[l] else z
-        a = min(abs(z), _FAR)
+        a = min(abs(z[l]), _FAR)
         n = int32(a * _LOG2E + 0.5)
         r = -((a - n * _LN2_HIGH) - n * _LN2_LOW)
         e = 1.0 + r * (1.0 / 11.0)
@@ -79,10 +76,10 @@ def chance(odds, true, beta, rule, powers, p):
         e = 1.0 + r * e * (1.0 / 3.0)
         e = 1.0 + r * e * (1.0 / 2.0)
         e = (1.0 + r * e) * powers[n]
-        if rule == 1:
-            p[l] = 0.5 if z == 0.0 else (e if z < 0.0 else 1.0)
+        if rule == METROPOLIS:
+            p[l] = 0.5 if z[l] == 0.0 else (e if z[l] < 0.0 else 1.0)
         else:
-            p[l] = (1.0 if z > 0.0 else e) / (1.0 + e)
+            p[l] = (1.0 if z[l] > 0.0 else e) / (1.0 + e)
 
 
 @compiled
@@ -232,14 +229,12 @@ def move_pairs(i, wires, counts, true, false, change, d):
 
 
 @inlined
-def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned):
+def weigh(i, wires, weight, x, counts, odds, true, false):
     """Write the log-odds of atom i given all the others in ``odds``, and its values in ``true``, ``false``.
 
-    For its program, ``moved`` gets by how much the count of each gate rises if the atom becomes true, and
-    ``turned``, where a later step needs it, by how much the truth does.
+    Its pairs and its program are for :func:`weigh_deep`.
     """
     zero = weight.dtype.type(0)
-    none = counts.dtype.type(0)
     one = counts.dtype.type(1)
     for l in range(64):
         odds[l] = zero
@@ -273,11 +268,39 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
             without = (rest & mask) <= span
             with_it = (counts.dtype.type(rest + one) & mask) <= span
             odds[l] -= w * weight.dtype.type(int8(int8(with_it) - int8(without)))
-    if wires.pairs[4 * i] < wires.pairs[4 * i + 4]:
-        weigh_pairs(i, wires, weight, counts, odds, true, false)
+
+
+@compiled
+def weigh_deep(i, wires, weight, x, counts, out, at, moved, turned):
+    """Add what the pairs and the program of atom i weigh to its log-odds in row ``at`` of ``out``.
+
+    For its program, ``moved`` gets by how much the count of each gate rises if the atom becomes true, and
+    ``turned``, where a later step needs it, by how much the truth does. Few atoms need all this, so that it
+    is no part of the loop over them; its scratch is its own, as the compiler has to see.
+    """
+    odds = carray(stack(weight, 64), (64,))
+    true = carray(stack(x, 64), (64,))
+    false = carray(stack(x, 64), (64,))
+    for l in range(64):
+        odds[l] = out[at, l]
+        true[l] = x[i, l]
+        false[l] = uint8(1) - x[i, l]
+    weigh_pairs(i, wires, weight, counts, odds, true, false)
+    if wires.program[i] < wires.program[i + 1]:
+        weigh_program(i, wires, weight, counts, odds, true, false, moved, turned)
+    for l in range(64):
+        out[at, l] = odds[l]
+
+
+@inlined
+def weigh_program(i, wires, weight, counts, odds, true, false, moved, turned):
+    """Add what the program of atom i weighs to its log-odds; see weigh_deep."""
+    zero = weight.dtype.type(0)
+    none = counts.dtype.type(0)
+    d = carray(stack(counts, 64), (64,))
+    turn = carray(stack(counts, 64), (64,))
+    known = carray(stack(counts, 64), (64,))
     base = wires.program[i]
-    if base == wires.program[i + 1]:
-        return
     for l in range(64):
         known[l] = counts.dtype.type(none - true[l])  # all ones where the atom is true
     for k in range(base, wires.program[i + 1]):
@@ -348,10 +371,10 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
 
 
 @inlined
-def move(i, wires, counts, true, false, change, d, up, down, moved):
+def move(i, wires, counts, change):
     """Bring all counts up to date; ``change`` is 1 where atom i became true, 255 where false, else 0.
 
-    ``true`` and ``false`` are as :func:`weigh` left them, ``d`` is scratch.
+    Those of its pairs and its program are for :func:`move_deep`.
     """
     for part in range(4 * i, 4 * i + 4, 2):
         for j in range(wires.start[part], wires.start[part + 1]):
@@ -362,8 +385,22 @@ def move(i, wires, counts, true, false, change, d, up, down, moved):
             g = uint64(wires.gate[j])
             for l in range(64):
                 counts[g, l] = counts.dtype.type(counts[g, l] - int8(change[l]))
-    if wires.pairs[4 * i] < wires.pairs[4 * i + 4]:
-        move_pairs(i, wires, counts, true, false, change, d)
+
+
+@compiled
+def move_deep(i, wires, counts, x, flips, moved):
+    """Bring the counts of the pairs and of the program of atom i up to date; see move."""
+    true = carray(stack(x, 64), (64,))
+    false = carray(stack(x, 64), (64,))
+    change = carray(stack(x, 64), (64,))
+    d = carray(stack(counts, 64), (64,))
+    up = carray(stack(counts, 64), (64,))
+    down = carray(stack(counts, 64), (64,))
+    for l in range(64):
+        change[l] = flips[l]
+        true[l] = uint8(x[i, l] - flips[l])  # as it was
+        false[l] = uint8(1) - true[l]
+    move_pairs(i, wires, counts, true, false, change, d)
     base = wires.program[i]
     if base == wires.program[i + 1]:
         return
@@ -402,6 +439,165 @@ def keeps(wires, counts, firm, l):
 
 
 @compiled
+def run(
+    wires,
+    weight,
+    x,
+    counts,
+    total,
+    order,
+    starts,
+    betas,
+    tables,
+    clips,
+    powers,
+    moved,
+    turned,
+    key0,
+    key1,
+    sweep,
+    lane,
+    rule,
+    firm,
+    best,
+    best_x,
+    goal,
+    out,
+    flips,
+):
+    """Do what :func:`sweeps`, :func:`jumps` or :func:`fields` say: one loop, which is compiled once.
+
+    What atoms need, which is most of the code, is the same for all three.
+    """
+    odds = carray(stack(weight, 64), (64,))
+    true = carray(stack(x, 64), (64,))
+    false = carray(stack(x, 64), (64,))
+    change = carray(stack(x, 64), (64,))
+    back = carray(stack(x, 64), (64,))
+    words = carray(stack(clips, 256), (4, 64)).view(np.uint32)
+    z = carray(stack(betas, 64), (64,))
+    p = carray(stack(betas, 64), (64,))
+    beta = carray(stack(betas, 64), (64,))
+    gain = carray(stack(total, 64), (64,))
+    far = len(counts) > _NEAR
+    for s in range(len(betas)):
+        quad = int64(-1)
+        clip = clips[s]
+        for l in range(64):
+            beta[l] = betas[s, l]
+            gain[l] = total.dtype.type(0)
+        group, forth = int64(0), True  # of jumps: flips are made, or unmade
+        while group < len(starts) - 1 and starts[group] == starts[group + 1]:
+            group += 1
+        o = int64(starts[group])
+        while o < starts[-1]:
+            i = uint64(order[o])
+            if far and o + _AHEAD < starts[-1]:
+                foresee(uint64(order[o + _AHEAD]), wires, weight, counts)
+            place = int64(group >> 2) if rule == JUMPS else int64(i >> uint64(2))
+            if place != quad and rule != FIELDS:
+                quad = place
+                fill(words, key0, key1, quad, sweep + s, lane, 2 if rule == JUMPS else 0)
+            weigh(i, wires, weight, x, counts, odds, true, false)
+            deep = wires.pairs[4 * i] < wires.pairs[4 * i + 4] or wires.program[i] < wires.program[i + 1]
+            at = o if rule == FIELDS else int64(0)
+            if deep or rule == FIELDS:
+                for l in range(64):
+                    out[at, l] = odds[l]
+            if deep:  # nothing on the stack is handed to functions that are not inlined: see stack
+                weigh_deep(i, wires, weight, x, counts, out, at, moved, turned)
+                for l in range(64):
+                    odds[l] = out[at, l]
+            if rule == FIELDS:
+                o += 1
+                continue
+            if rule == JUMPS:
+                if forth:
+                    for l in range(64):
+                        change[l] = uint8(false[l] - true[l])
+                        x[i, l] = false[l]
+                    for l in range(64):
+                        gain[l] += odds[l] * int8(change[l])
+                else:
+                    for l in range(64):
+                        change[l] = uint8(false[l] - true[l]) if back[l] else uint8(0)
+                    for l in range(64):
+                        x[i, l] = uint8(x[i, l] + change[l])
+            else:
+                r = i & uint64(3)
+                if clip >= 0:
+                    for l in range(64):
+                        n = int64(odds[l])
+                        if rule == METROPOLIS:
+                            n = -n if true[l] else n
+                        n = min(max(n, -clip), clip) + clip
+                        change[l] = uint8(words[r, l] < tables[s, n])
+                else:
+                    for l in range(64):
+                        z[l] = beta[l] * float64(odds[l])
+                        if rule == METROPOLIS:
+                            z[l] = -z[l] if true[l] else z[l]
+                    chance(z, rule, powers, p)
+                    for l in range(64):
+                        change[l] = uint8((words[r, l] + 0.5) * _SCALE < p[l])
+                if rule == METROPOLIS:
+                    for l in range(64):
+                        change[l] = change[l] ^ true[l]
+                some = uint8(0)
+                for l in range(64):
+                    x[i, l] = change[l]
+                    change[l] = uint8(change[l] - true[l])  # 0, 1, or -1 as 255
+                    some |= change[l]
+                if some == 0:
+                    o += 1
+                    continue
+                for l in range(64):
+                    total[l] += odds[l] * int8(change[l])
+            move(i, wires, counts, change)
+            if deep:
+                for l in range(64):
+                    flips[l] = change[l]
+                move_deep(i, wires, counts, x, flips, moved)
+            if rule != JUMPS:
+                o += 1
+                continue
+            if forth and o + 1 < starts[group + 1]:
+                o += 1
+                continue
+            if forth:
+                for l in range(64):
+                    z[l] = beta[l] * float64(gain[l])
+                chance(z, METROPOLIS, powers, p)
+                some = uint8(0)
+                for l in range(64):
+                    back[l] = uint8((words[group & 3, l] + 0.5) * _SCALE >= p[l])
+                    some |= back[l]
+                for l in range(64):
+                    total[l] += total.dtype.type(0) if back[l] else gain[l]
+                    gain[l] = total.dtype.type(0)
+                if some:
+                    forth = False  # from the last flip back
+                    continue
+            elif o > starts[group]:
+                o -= 1
+                continue
+            forth = True
+            group += 1
+            while group < len(starts) - 1 and starts[group] == starts[group + 1]:
+                group += 1
+            o = int64(starts[group])
+        if rule >= JUMPS:
+            continue
+        for l in range(64):
+            if total[l] > best[0] and keeps(wires, counts, firm, l):
+                best[0] = total[l]
+                for i in range(len(best_x)):
+                    best_x[i] = x[i, l]
+        if best[0] >= goal:
+            return s + 1
+    return len(betas)
+
+
 def sweeps(
     wires,
     weight,
@@ -451,140 +647,138 @@ def sweeps(
     best, best_x, goal
         Shapes (1,) and (atoms,): the best log weight so far and its state. They are changed.
     """
-    odds = carray(stack(weight, 64), (64,))
-    true = carray(stack(x, 64), (64,))
-    false = carray(stack(x, 64), (64,))
-    change = carray(stack(x, 64), (64,))
-    d = carray(stack(counts, 64), (64,))
-    turn = carray(stack(counts, 64), (64,))
-    known = carray(stack(counts, 64), (64,))
-    up = carray(stack(counts, 64), (64,))
-    down = carray(stack(counts, 64), (64,))
-    words = carray(stack(clips, 256), (4, 64)).view(np.uint32)
-    p = carray(stack(betas, 64), (64,))
-    beta = carray(stack(betas, 64), (64,))
-    far = len(counts) > _NEAR
-    for s in range(len(betas)):
-        quad = int64(-1)
-        clip = clips[s]
-        for l in range(64):
-            beta[l] = betas[s, l]
-        for o in range(len(order)):
-            i = uint64(order[o])
-            if far and o + _AHEAD < len(order):
-                foresee(uint64(order[o + _AHEAD]), wires, weight, counts)
-            if int64(i >> uint64(2)) != quad:
-                quad = int64(i >> uint64(2))
-                fill(words, key0, key1, quad, sweep + s, lane, 0)
-            r = i & uint64(3)
-            weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
-            if clip >= 0:
-                for l in range(64):
-                    z = int64(odds[l])
-                    if rule == 1:
-                        z = -z if true[l] else z
-                    place = min(max(z, -clip), clip) + clip
-                    change[l] = uint8(words[r, l] < tables[s, place])
-            else:
-                chance(odds, true, beta, rule, powers, p)
-                for l in range(64):
-                    change[l] = uint8((words[r, l] + 0.5) * _SCALE < p[l])
-            if rule == 1:
-                for l in range(64):
-                    change[l] = change[l] ^ true[l]
-            some = uint8(0)
-            for l in range(64):
-                x[i, l] = change[l]
-                change[l] = uint8(change[l] - true[l])  # 0, 1, or -1 as 255
-                some |= change[l]
-            if some == 0:
-                continue
-            for l in range(64):
-                total[l] += odds[l] * int8(change[l])
-            move(i, wires, counts, true, false, change, d, up, down, moved)
-        for l in range(64):
-            if total[l] > best[0] and keeps(wires, counts, firm, l):
-                best[0] = total[l]
-                for i in range(len(best_x)):
-                    best_x[i] = x[i, l]
-        if best[0] >= goal:
-            return s + 1
-    return len(betas)
+    return run(
+        wires,
+        weight,
+        x,
+        counts,
+        total,
+        order,
+        _all(order),
+        betas,
+        tables,
+        clips,
+        powers,
+        moved,
+        turned,
+        key0,
+        key1,
+        sweep,
+        lane,
+        rule,
+        firm,
+        best,
+        best_x,
+        goal,
+        np.empty((1, 64), weight.dtype),
+        np.empty(64, np.uint8),
+    )
 
 
-@compiled
 def jumps(
     wires, weight, x, counts, total, members, starts, betas, powers, moved, turned, key0, key1, sweep, lane
 ):
     """Offer each lane to flip all atoms of a group at once, for every group in turn, by Metropolis's rule.
 
-    The groups are ``members[starts[k]:starts[k + 1]]``. Their flips are made one after the other, which adds
-    up what they change, and unmade where the whole is refused. A group is the same from both sides, so the
-    distribution is left as it is.
+    The groups are ``members[starts[k]:starts[k + 1]]``, and ``betas`` has shape (64,). Their flips are made
+    one after the other, which adds up what they change, and unmade where the whole is refused. A group is the
+    same from both sides, so the distribution is left as it is.
     """
-    odds = carray(stack(weight, 64), (64,))
-    true = carray(stack(x, 64), (64,))
-    false = carray(stack(x, 64), (64,))
-    change = carray(stack(x, 64), (64,))
-    back = carray(stack(x, 64), (64,))
-    d = carray(stack(counts, 64), (64,))
-    turn = carray(stack(counts, 64), (64,))
-    known = carray(stack(counts, 64), (64,))
-    up = carray(stack(counts, 64), (64,))
-    down = carray(stack(counts, 64), (64,))
-    words = carray(stack(starts, 256), (4, 64))
-    p = carray(stack(powers, 64), (64,))
-    beta = carray(stack(powers, 64), (64,))
-    gain = carray(stack(total, 64), (64,))
-    for l in range(64):
-        beta[l] = betas[l]
-    quad = int64(-1)
-    for k in range(len(starts) - 1):
-        if k >> 2 != quad:
-            quad = k >> 2
-            fill(words, key0, key1, quad, sweep, lane, 2)
-        for l in range(64):
-            gain[l] = total.dtype.type(0)
-        for m in range(starts[k], starts[k + 1]):
-            i = uint64(members[m])
-            weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
-            for l in range(64):
-                change[l] = uint8(false[l] - true[l])
-                x[i, l] = false[l]
-            for l in range(64):
-                gain[l] += odds[l] * int8(change[l])
-            move(i, wires, counts, true, false, change, d, up, down, moved)
-        for l in range(64):
-            true[l] = uint8(0)
-        chance(gain, true, beta, 1, powers, p)
-        some = uint8(0)
-        for l in range(64):
-            back[l] = uint8((uint32(words[k & 3, l]) + 0.5) * _SCALE >= p[l])
-            some |= back[l]
-        for l in range(64):
-            total[l] += total.dtype.type(0) if back[l] else gain[l]
-        if some == 0:
-            continue
-        for m in range(starts[k + 1] - 1, starts[k] - 1, -1):
-            i = uint64(members[m])
-            weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
-            for l in range(64):
-                change[l] = uint8(false[l] - true[l]) if back[l] else uint8(0)
-            for l in range(64):
-                x[i, l] = uint8(x[i, l] + change[l])
-            move(i, wires, counts, true, false, change, d, up, down, moved)
+    _alone(
+        wires,
+        weight,
+        x,
+        counts,
+        total,
+        members,
+        starts,
+        betas,
+        powers,
+        moved,
+        turned,
+        key0,
+        key1,
+        sweep,
+        lane,
+        JUMPS,
+        np.empty((1, 64), weight.dtype),
+    )
 
 
-@compiled
 def fields(wires, weight, x, counts, order, moved, turned, out):
     """Write the log-odds of each atom of ``order`` given all the others in ``out``, shape (atoms, 64)."""
-    odds = carray(stack(weight, 64), (64,))
-    true = carray(stack(x, 64), (64,))
-    false = carray(stack(x, 64), (64,))
-    d = carray(stack(counts, 64), (64,))
-    turn = carray(stack(counts, 64), (64,))
-    known = carray(stack(counts, 64), (64,))
-    for o in range(len(order)):
-        weigh(uint64(order[o]), wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
-        for l in range(64):
-            out[o, l] = odds[l]
+    total = np.zeros(64, np.float64 if weight.dtype == np.float64 else np.int64)
+    zero = np.uint64(0)
+    _alone(
+        wires,
+        weight,
+        x,
+        counts,
+        total,
+        order,
+        _all(order),
+        np.zeros(64),
+        np.ones(1),
+        moved,
+        turned,
+        zero,
+        zero,
+        0,
+        0,
+        FIELDS,
+        out,
+    )
+
+
+def _alone(
+    wires,
+    weight,
+    x,
+    counts,
+    total,
+    order,
+    starts,
+    betas,
+    powers,
+    moved,
+    turned,
+    key0,
+    key1,
+    sweep,
+    lane,
+    rule,
+    out,
+):
+    """Do what needs neither tables nor a best state."""
+    nothing = np.zeros(1, total.dtype)
+    run(
+        wires,
+        weight,
+        x,
+        counts,
+        total,
+        order,
+        starts,
+        betas.reshape(1, 64),
+        np.zeros((1, 1), np.uint32),
+        np.full(1, -1, np.int32),
+        powers,
+        moved,
+        turned,
+        key0,
+        key1,
+        sweep,
+        lane,
+        rule,
+        np.zeros(0, np.int64),
+        nothing,
+        np.zeros(0, np.uint8),
+        nothing[0],
+        out,
+        np.empty(64, np.uint8),
+    )
+
+
+def _all(order):
+    """Return the starts of a single group of all atoms."""
+    return np.array([0, len(order)], np.int32)

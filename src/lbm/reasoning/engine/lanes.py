@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.errors import LimitExceeded, WeightError
-from lbm.reasoning.engine import kernels
 from lbm.reasoning.engine.network import LANES, Bytes, Counts, Floats, Network, aligned
+from lbm.reasoning.engine.plain import HEAT_BATH, METROPOLIS
+from lbm.reasoning.engine.ready import loops
 from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of
 
-RULES: Final = {"heat bath": kernels.HEAT_BATH, "metropolis": kernels.METROPOLIS}
+RULES: Final = {"heat bath": HEAT_BATH, "metropolis": METROPOLIS}
 
 CALL: Final = 0.05
 """Seconds that a compiled call is meant to take: between calls clocks are read and Ctrl-C is heard."""
@@ -62,7 +63,8 @@ def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> We
     numbers = np.rint(values / unit) if unit else values
     reach = _reach(network, np.abs(numbers))
     if unit and reach < 1 << 30:
-        kind = np.int16 if reach < 1 << 15 else np.int32
+        small = reach < 1 << 15 and network.wires.low.dtype == np.uint8  # kernels for others would be many
+        kind = np.int16 if small else np.int32
         return Weights(numbers.astype(kind), unit / temperature, constant / unit, reach)
     with np.errstate(over="ignore"):
         values = network.soft / temperature + penalty * network.hard
@@ -260,7 +262,7 @@ def advance(
         )
         for number, piece in enumerate(pieces, start=1):
             whole = number == len(pieces)  # a state in the middle of a sweep depends on where it was cut
-            ran = kernels.sweeps(
+            ran = loops(lanes.weights.numbers.dtype, lanes.counts.dtype).sweeps(
                 lanes.network.wires,
                 lanes.weights.numbers,
                 lanes.x,
@@ -302,9 +304,9 @@ def _share(atoms: int, speed: float, done: int) -> int:
 
 
 def _pieces(atoms: int, speed: float) -> int:
-    """Return into how many calls a sweep is cut."""
+    """Return into how many calls a sweep is cut: a power of two, so that mostly it is cut in the same way."""
     updates = speed * CALL if speed else _FIRST / LANES
-    return max(1, math.ceil(atoms / max(1.0, updates)))
+    return 1 << (max(1, math.ceil(atoms / max(1.0, updates))) - 1).bit_length()
 
 
 @lru_cache(maxsize=64)  # chains at one temperature ask for the same table after every sweep
@@ -325,7 +327,7 @@ def _tables(
     widest = int(clips.max(initial=0))
     odds = np.arange(2 * widest + 1)[None, :] - np.maximum(clips, 0)[:, None]
     z = steps[:, None] * odds
-    if rule == kernels.HEAT_BATH:
+    if rule == HEAT_BATH:
         p = 0.5 + 0.5 * np.tanh(0.5 * z)
     else:
         p = np.where(z == 0, 0.5, np.exp(np.minimum(z, 0.0)))
@@ -335,7 +337,7 @@ def _tables(
 def random_states(atoms: int, seed: int, lane: int = 0) -> Bytes:
     """Return states at random, shape (atoms, 64), from a stream of their own."""
     found = np.empty((atoms, LANES), np.uint8)
-    kernels.scatter(found, *key_of(seed), lane, 1)
+    loops().scatter(found, *key_of(seed), lane, 1)
     return found
 
 
@@ -347,7 +349,7 @@ def jump(
     The words that decide are those of the sweep that comes next, in a stream of their own.
     """
     scratch = (lanes.network.longest, LANES)
-    kernels.jumps(
+    loops(lanes.weights.numbers.dtype, lanes.counts.dtype).jumps(
         lanes.network.wires,
         lanes.weights.numbers,
         lanes.x,

@@ -34,7 +34,7 @@ from lbm.errors import LimitExceeded, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, Formula
 from lbm.logic.anatomy import strip, view
 from lbm.reasoning.components.apart import assign
-from lbm.reasoning.engine import kernels
+from lbm.reasoning.engine.ready import loops
 
 MAX_STEPS: Final = 5_000_000
 """Steps of the programs of all atoms together; formulae nested deeper than that are refused."""
@@ -137,13 +137,13 @@ class Network:
         if x.shape != (self.atoms, LANES):
             raise ValueError(f"expected states of shape ({self.atoms}, {LANES}), got shape {x.shape}")
         found = aligned((self.gates, LANES), self.wires.low.dtype)
-        kernels.tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
+        loops(counts=found.dtype).tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
         return found
 
     def sums(self, counts: Counts, values: Floats) -> Floats:
         """Return Σ values over the gates that are true, shape (64,)."""
         total = np.zeros(LANES)
-        kernels.weighed(self.wires, counts, values, total)
+        loops(counts=counts.dtype).weighed(self.wires, counts, values, total)
         return total
 
     def truth(self, counts: Counts, first: int = 0, last: int | None = None) -> NDArray[np.bool_]:
@@ -393,7 +393,7 @@ def _assemble(
     alone, pair, rest = _sorted_out(programs, clause, mask == 1, (soft == 0) & (hard == 0))
     start = np.zeros(4 * atoms + 1, np.int64)
     gate = np.empty(int(np.diff(first)[flat].sum()) + len(alone.gate), np.int32)
-    kernels.occurrences(first, child, sign, flat, clause, alone.part, alone.gate, start, gate)
+    loops().occurrences(first, child, sign, flat, clause, alone.part, alone.gate, start, gate)
     pairs = np.zeros(4 * atoms + 1, np.int64)
     np.cumsum(np.bincount(pair.part, minlength=4 * atoms), out=pairs[1:])
     order = np.argsort(pair.part, kind="stable")

@@ -16,11 +16,15 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from lbm.errors import LimitExceeded, WeightError
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.engine.clauses import Codes, Ints, WeightedClauses
+from lbm.reasoning.engine.ready import kernel
+
+__all__ = ["MAX_ATOMS", "Presolved", "WeightedClauses", "from_theory", "presolve"]
+
+__all__ = ["MAX_ATOMS", "Presolved", "WeightedClauses", "from_theory", "presolve"]
 
 MAX_ATOMS: Final = (1 << 30) - 1
 """Atoms whose literals have 32-bit codes."""
@@ -34,36 +38,10 @@ MAX_COMPARISONS: Final = 100_000_000
 What is not found by then is kept, which is right too. Hard clauses of two literals have no such limit.
 """
 
+_FEW: Final = 100_000  # literals up to which they are sorted by comparison
 _CALL: Final = 4_000_000  # literals looked at in one compiled call, which Ctrl-C has to wait for
 
 Bools = NDArray[np.bool_]
-Codes = NDArray[np.int32]
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedClauses:
-    """Clauses over the atoms 1 to ``atoms``, hard or with a weight that is lost where the clause is false.
-
-    Attributes
-    ----------
-    atoms
-        How many there are; literal ``+i`` is atom i, counted from 1, and ``-i`` its negation.
-    literals
-        Shape (number of literals,), the clauses one after the other.
-    starts
-        Shape (number of clauses + 1,): clause j is ``literals[starts[j]:starts[j + 1]]``.
-    weights
-        Shape (number of clauses,): 0 for a hard clause, and never negative.
-    """
-
-    atoms: int
-    literals: Codes
-    starts: Ints
-    weights: Ints
-
-    def __len__(self) -> int:
-        return len(self.weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,6 +251,12 @@ class _Sets:
 
     def occurrences(self, atoms: int) -> tuple[Ints, Ints]:
         """Return ``first`` and ``clauses``: code c occurs in the clauses[first[c]:first[c + 1]]."""
+        if len(self.codes) < _FEW:  # scipy takes longer to load than to be missed
+            first = _starts(np.bincount(self.codes, minlength=2 * atoms))
+            owners = np.repeat(np.arange(len(self.weights)), self.sizes)
+            return first, owners[np.argsort(self.codes, kind="stable")]
+        from scipy.sparse import csr_array
+
         cells = np.ones(len(self.codes), np.int8)
         by_code = csr_array((cells, self.codes, self.starts), shape=(len(self.weights), 2 * atoms)).tocsc()
         return by_code.indptr.astype(np.int64), by_code.indices.astype(np.int64)
@@ -330,7 +314,7 @@ def _forced(clauses: _Sets, atoms: int, fixed: Mapping[int, bool]) -> NDArray[np
     return value if possible else None
 
 
-@compiled
+@kernel("presolve")
 def _propagate(
     codes: Codes,
     starts: Ints,
@@ -413,7 +397,7 @@ def _mixed(number: int) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(32))
 
 
-@compiled
+@kernel("presolve")
 def _same(codes: Codes, starts: Ints, hashes: NDArray[np.uint64], order: Ints) -> Ints:
     """Return for each clause the first one that equals it; ``order`` sorts them by their hashes."""
     found = np.empty(len(order), np.int64)
@@ -488,7 +472,7 @@ def _rows(keys: NDArray[np.int64] | Codes, atoms: int) -> Ints:
     return _starts(np.bincount(keys, minlength=2 * atoms))
 
 
-@compiled
+@kernel("presolve")
 def _find_pairs(
     codes: Codes, starts: Ints, rows: Ints, partners: Codes, clause: int, limit: int, contains: Bools
 ) -> int:
@@ -529,7 +513,7 @@ def _find_pairs(
     return clause
 
 
-@compiled
+@kernel("presolve")
 def _find_longer(
     codes: Codes,
     starts: Ints,
@@ -603,7 +587,7 @@ def _without_pure(clauses: _Sets, value: NDArray[np.int8]) -> _Sets:
     return clauses.where(~gone)
 
 
-@compiled
+@kernel("presolve")
 def _fix_pure(
     codes: Codes,
     starts: Ints,
@@ -642,7 +626,7 @@ def _fix_pure(
                     queued += 1
 
 
-@compiled
+@kernel("presolve")
 def _components(earlier: Ints, literals: Codes, starts: Ints) -> Codes:
     """Return the number of each atom's component, shape (atoms,), in the order of their first atoms.
 

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lbm.reasoning.engine import kernels
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, random_states, reweighted, start, weights_of
 from lbm.reasoning.engine.network import LANES, Floats, Network
+from lbm.reasoning.engine.ready import loops
 
 HOT: Final = 0.5
 """Where schedules begin: the mean size of log-odds in random states times β."""
@@ -52,7 +52,8 @@ def sizes(lanes: Lanes, order: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Fl
     shape = (lanes.network.longest, LANES)
     out = np.empty((len(order), LANES), lanes.weights.numbers.dtype)
     scratch = np.zeros(shape, lanes.counts.dtype), np.zeros(shape, lanes.counts.dtype)
-    kernels.fields(lanes.network.wires, lanes.weights.numbers, lanes.x, lanes.counts, order, *scratch, out)
+    fields = loops(lanes.weights.numbers.dtype, lanes.counts.dtype).fields
+    fields(lanes.network.wires, lanes.weights.numbers, lanes.x, lanes.counts, order, *scratch, out)
     return np.asarray(np.abs(out.astype(np.float64)) * lanes.weights.unit)
 
 

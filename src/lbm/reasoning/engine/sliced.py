@@ -21,22 +21,17 @@ highest, for the 64 chains of word w are the two halves of what belongs to the c
 
 from __future__ import annotations
 
-import inspect
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types, uint64
-from numba.extending import lower_builtin, models, register_jitable, register_model, type_callable
+from numpy import uint64
 from numpy.typing import ArrayLike, NDArray
 
-from lbm.reasoning.engine.compiled import compiled
 from lbm.reasoning.engine.lanes import Weights
 from lbm.reasoning.engine.network import Network
+from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import MAX_SWEEPS, key_of, philox
 
 WORDS: Final = 8
@@ -92,100 +87,6 @@ def spread(bit: Any) -> Row:
 def some(value: Row) -> bool:
     """Return whether any bit is set."""
     return bool(value.any())
-
-
-class _RowType(types.Type):
-    """A row where it is compiled: one vector of 512 bits, which loops over words seldom become."""
-
-    def __init__(self) -> None:
-        super().__init__(name="Row")
-
-
-_VECTOR: Final = ir.VectorType(ir.IntType(64), WORDS)
-_WIDE: Final = ir.IntType(64 * WORDS)
-_I32: Final = ir.IntType(32)
-_BYTES: Final = ir.IntType(8).as_pointer()
-
-
-@register_model(_RowType)
-class _RowModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _VECTOR)  # type: ignore[no-untyped-call]
-
-
-def _becomes(
-    function: Callable[..., Any], kinds: tuple[Any, ...], result: Any, emit: Callable[..., Any]
-) -> None:
-    """Say what a function becomes where it is compiled: ``emit(context, builder, signature, values)``."""
-
-    def typed(*given: Any) -> Any:
-        return result if len(given) == len(kinds) and all(map(isinstance, given, kinds)) else None
-
-    typed.pysig = inspect.signature(function)  # type: ignore[attr-defined]
-    type_callable(function)(lambda context: typed)  # noqa: ARG005 - numba's signature, here and below
-    lower_builtin(function, *kinds)(emit)  # type: ignore[no-untyped-call]
-
-
-def _place(context: Any, builder: Any, signature: Any, values: Any, kind: Any) -> Any:
-    """Return the address of a row."""
-    number = context.cast(builder, values[1], signature.args[1], types.uint64)
-    rows = context.make_array(signature.args[0])(context, builder, values[0])
-    first = builder.mul(number, ir.Constant(number.type, WORDS))
-    return builder.bitcast(builder.gep(rows.data, [first]), kind)
-
-
-def _load(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    return builder.load(_place(context, builder, signature, values, _VECTOR.as_pointer()), align=8)
-
-
-def _store(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    builder.store(values[2], _place(context, builder, signature, values, _VECTOR.as_pointer()), align=8)
-    return context.get_dummy_value()
-
-
-def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    kind = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
-    function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
-    how = (ir.Constant(_I32, number) for number in (0, 3, 1))  # to be read, soon, as data
-    builder.call(function, [_place(context, builder, signature, values, _BYTES), *how])
-    return context.get_dummy_value()
-
-
-def _fill(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    return _filled(builder, context.cast(builder, values[0], signature.args[0], types.uint64))
-
-
-def _fill_bits(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    return _filled(builder, builder.neg(context.cast(builder, values[0], signature.args[0], types.uint64)))
-
-
-def _filled(builder: Any, word: Any) -> Any:
-    first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), word, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, WORDS), [0] * WORDS))
-
-
-def _test(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
-    return builder.icmp_unsigned("!=", builder.bitcast(values[0], _WIDE), ir.Constant(_WIDE, 0))
-
-
-def _instruction(name: str) -> Callable[..., Any]:
-    return lambda context, builder, signature, values: getattr(builder, name)(*values)  # noqa: ARG005
-
-
-_ROW: Final = _RowType()
-_becomes(row, (types.Array, types.Integer), _ROW, _load)
-_becomes(put, (types.Array, types.Integer, _RowType), types.none, _store)
-_becomes(fetch, (types.Array, types.Integer), types.none, _prefetch)
-_becomes(splat, (types.Integer,), _ROW, _fill)
-_becomes(spread, (types.Integer,), _ROW, _fill_bits)
-_becomes(some, (_RowType,), types.boolean, _test)
-_becomes(operator.and_, (_RowType, _RowType), _ROW, _instruction("and_"))
-_becomes(operator.or_, (_RowType, _RowType), _ROW, _instruction("or_"))
-_becomes(operator.xor, (_RowType, _RowType), _ROW, _instruction("xor"))
-_becomes(operator.mul, (_RowType, _RowType), _ROW, _instruction("mul"))
-_becomes(operator.lshift, (_RowType, _RowType), _ROW, _instruction("shl"))
-_becomes(operator.rshift, (_RowType, _RowType), _ROW, _instruction("lshr"))
-_becomes(operator.invert, (_RowType,), _ROW, _instruction("not_"))
 
 
 # --- what chains run on ------------------------------------------------------------------------------
@@ -402,7 +303,7 @@ class Scratch(NamedTuple):
     far: NDArray[np.uint64]
 
 
-@register_jitable(inline="always")
+@kernel("sliced", inline=True)
 def _bring(literal: Any, begin: Any, end: Any, x: Any) -> None:
     """Ask for the rows of some literals."""
     k, end = begin, min(end, uint64(len(literal)))
@@ -411,7 +312,7 @@ def _bring(literal: Any, begin: Any, end: Any, x: Any) -> None:
         k += _1
 
 
-@register_jitable(inline="always")
+@kernel("sliced", inline=True)
 def _all_false(literal: Any, begin: Any, end: Any, x: Any) -> Any:
     """Return the row of the chains in which all these literals are false."""
     found = spread(_1)
@@ -423,7 +324,7 @@ def _all_false(literal: Any, begin: Any, end: Any, x: Any) -> Any:
     return found
 
 
-@register_jitable(inline="always")
+@kernel("sliced", inline=True)
 def _lost(clauses: Any, c: Any, x: Any) -> Any:
     """Return the row of the chains in which a clause is not as its weight wants it."""
     begin, end = clauses.first[c], clauses.first[c + _1]
@@ -432,7 +333,7 @@ def _lost(clauses: Any, c: Any, x: Any) -> Any:
     return _all_false(clauses.literal, begin, end, x) ^ spread(clauses.negative[c])
 
 
-@register_jitable(inline="always")
+@kernel("sliced", inline=True)
 def _four_bits(atom: Any, sweep: Any, stream: Any, keys: Any, bits: Any) -> None:
     """Write the rows of four bits, from two counters; one alone would wait for its own products."""
     low, half, m0, m1 = splat(_LOW), splat(_HALF), splat(_M0), splat(_M1)
@@ -453,7 +354,7 @@ def _four_bits(atom: Any, sweep: Any, stream: Any, keys: Any, bits: Any) -> None
     put(bits, _3, (b2 & low) | (b3 << half))
 
 
-@register_jitable(inline="always")
+@kernel("sliced", inline=True)
 def _values(sums: Any, at: Any, open_: Any, where: Any, to: Any) -> Any:
     """Write for each value of the digit in slices ``at`` to ``at + 3`` the open chains that have it.
 
@@ -485,7 +386,7 @@ def _values(sums: Any, at: Any, open_: Any, where: Any, to: Any) -> Any:
     return open_ & ~(high0 & low0)
 
 
-@compiled
+@kernel("sliced")
 def _spell(factors: Any, ones: Any, far: Any) -> None:
     """Write the bits of factors, and how far those with any set go: factors fall as values rise."""
     for g in range(len(factors) // 16):
@@ -499,7 +400,7 @@ def _spell(factors: Any, ones: Any, far: Any) -> None:
             ones[d, v] = ~_0 if (factors[v] >> uint64(63 - d)) & _1 else _0
 
 
-@compiled
+@kernel("sliced")
 def _keep(clauses: Any, begin: Any, end: Any, x: Any, kept_in: Any) -> bool:
     """Take from row 0 of ``kept_in`` the chains that lose a clause, and return whether any is left."""
     left = row(kept_in, _0)
@@ -511,7 +412,7 @@ def _keep(clauses: Any, begin: Any, end: Any, x: Any, kept_in: Any) -> bool:
     return some(left)
 
 
-@compiled
+@kernel("sliced")
 def _lose(clauses: Any, begin: Any, end: Any, x: Any, sums: Any) -> None:
     """Add to 64 slices the sizes of the weights that each chain loses by these clauses."""
     for number in range(begin, end):
@@ -528,7 +429,7 @@ def _lose(clauses: Any, begin: Any, end: Any, x: Any, sums: Any) -> None:
             k += _1
 
 
-@compiled
+@kernel("sliced")
 def _sweeps(
     occurrences: Any, clauses: Any, x: Any, order: Any, factors: Any, scratch: Any, sweep: Any, stop: Any
 ) -> int:

@@ -20,8 +20,8 @@ BITS: Final = 31
 MAX_SWEEPS: Final = 1 << 32
 """Sweeps of a chain, after which positions would repeat."""
 
-_MULTIPLIERS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_STEPS: Final = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))  # by which the key changes from round to round
+MULTIPLIERS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+STEPS: Final = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))  # by which the key changes from round to round
 _ROUNDS: Final = 10
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
@@ -32,9 +32,9 @@ def philox(counter: ArrayLike, key: ArrayLike, rounds: int = _ROUNDS) -> NDArray
     c0, c1, c2, c3 = np.asarray(counter, np.uint64)
     k0, k1 = np.asarray(key, np.uint64)
     for _ in range(rounds):
-        p, q = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
+        p, q = MULTIPLIERS[0] * c0, MULTIPLIERS[1] * c2
         c0, c1, c2, c3 = (q >> _HALF) ^ c1 ^ k0, q & _LOW, (p >> _HALF) ^ c3 ^ k1, p & _LOW
-        k0, k1 = (k0 + _STEPS[0]) & _LOW, (k1 + _STEPS[1]) & _LOW
+        k0, k1 = (k0 + STEPS[0]) & _LOW, (k1 + STEPS[1]) & _LOW
     return np.stack([c0, c1, c2, c3]).astype(np.uint32)
 
 

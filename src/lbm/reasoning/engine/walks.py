@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import float64, int64, uint64
+from numpy import float64, int64, uint64
 from numpy.typing import NDArray
 
-from lbm.reasoning.engine.compiled import compiled
-from lbm.reasoning.engine.presolve import Ints, WeightedClauses
+from lbm.reasoning.engine.clauses import Ints, WeightedClauses
+from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import key_of
 
 MAX_FLIPS: Final = 50_000
@@ -122,7 +122,7 @@ def _arrays(ground: Ground) -> tuple[NDArray[np.int32], Ints, Ints, Ints, NDArra
     return ground.literals, ground.starts, ground.weights, ground.first, ground.places
 
 
-@compiled
+@kernel("walks")
 def _lay(given, given_starts, given_weights, literals, starts, weights, first, places, around):
     """Write clauses without repeated literals, leaving out those that are always true; index their atoms."""
     atoms = len(first) - 1
@@ -161,7 +161,7 @@ def _lay(given, given_starts, given_weights, literals, starts, weights, first, p
     return size, number
 
 
-@compiled
+@kernel("walks")
 def _words(key0, key1, flip, number):
     """Return two random words of a flip, the first of Philox4x32-10 there, as in streams.py."""
     c0, c1, c2, c3 = uint64(0), uint64(flip), uint64(number), uint64(_STREAM)
@@ -179,7 +179,7 @@ def _words(key0, key1, flip, number):
     return c0 >> uint64(1), c1 >> uint64(1)
 
 
-@compiled
+@kernel("walks")
 def _walk(
     literals, starts, weights, first, places, x, best, idle, most, rest, more, key0, key1, number
 ):  # numba takes no keyword-only arguments
@@ -243,7 +243,7 @@ def _walk(
     return least, flip
 
 
-@compiled
+@kernel("walks")
 def _focused(literals, starts, weights, first, places, x, flips, table, key0, key1, number):
     """Walk on x until no clause is false or ``flips`` are made; return how many are false, and the flips."""
     clauses = len(weights)

@@ -104,7 +104,7 @@ def _enumerated(judge: Judge, deadline: float) -> Bools | None:
     """Return all the models one after the other, each ruled out when it was met."""
     from pysat.solvers import Solver
 
-    clauses, _, _ = judge.clauses()
+    clauses = judge.clauses().hard()
     atoms = len(judge.theory.atoms)
     found: list[list[bool]] = []
     with Solver("cadical195", bootstrap_with=clauses) as solver:

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.knowledge.clauses import as_clause
-from lbm.knowledge.formula import Formula, holds
+from lbm.knowledge.clauses import as_clause, definitional
+from lbm.knowledge.formula import FALSE, TRUE, Formula, holds
 from lbm.knowledge.numbers import Weight
-from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.knowledge.weighted import weighted_clauses
+from lbm.knowledge.weighted import check_cells, conjuncts, negated
+from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import Bools
+from lbm.reasoning.engine.clauses import WeightedClauses
 
-if TYPE_CHECKING:
-    from lbm.reasoning.engine.presolve import WeightedClauses
-
+_LOOK: Final = 1000  # formulae that become clauses between two looks at the clock
 _WHOLE: Final = 1 << 62  # sums of weights up to which they are kept in 64 bits
+_HUGE: Final = 10**300  # weights past this are all the same to whoever guesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,30 @@ class Table(NamedTuple):
     starts: NDArray[np.int64]
     numbers: NDArray[np.intp]
     others: dict[int, Formula]
+
+
+class Rows(NamedTuple):
+    """Clauses that say what a theory and its evidence say.
+
+    Clause j is ``literals[starts[j]:starts[j + 1]]``; its weight is 0 if it is hard. Variables past the atoms
+    stand for parts of formulae.
+    """
+
+    literals: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    weights: Sequence[int]
+    variables: int
+
+    def hard(self) -> Iterator[list[int]]:
+        """Return the hard clauses as lists, one after the other."""
+        lists = rows_of(self.literals, self.starts)
+        return (row for row, weight in zip(lists, self.weights, strict=True) if not weight)
+
+    def liked(self) -> Bools:
+        """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
+        weights = np.array([float(min(weight, _HUGE)) for weight in self.weights])
+        pull = np.repeat(weights, np.diff(self.starts)) * np.sign(self.literals)
+        return np.bincount(np.abs(self.literals), pull, self.variables + 1)[1:] > 0
 
 
 class Judge:
@@ -99,8 +123,6 @@ class Judge:
 
         Negative weights and weights past 64 bits are not, either. ``hard``: soft formulae are left out.
         """
-        from lbm.reasoning.engine.presolve import WeightedClauses
-
         literals, starts, numbers, others = self.table
         if any(not hard or not self.weights[number] for number in others):
             return None
@@ -192,25 +214,54 @@ class Judge:
         weights = [abs(self.weights[number]) for number in world.broken if number in numbers]
         return sum(weights) if all(weights) else math.inf
 
-    def clauses(self) -> tuple[Iterator[list[int]], list[int], int]:
-        """Return clauses that say the same, their weights times 10^places, and the number of variables."""
+    def clauses(self) -> Rows:
+        """Return clauses that say the same, their weights times 10^places, and the number of variables.
+
+        It looks at the clock on the way.
+        """
+        rows: list[list[int]] = []
+        weights: list[int] = []
+        deep: list[tuple[int, Formula]] = []  # rows, and what each stands for
+        place = {name: i for i, name in enumerate(self.theory.atoms, start=1)}
+
+        def say(formula: Formula, weight: int) -> None:
+            clause = [] if formula is FALSE else as_clause(formula)
+            if clause is None:
+                deep.append((len(rows), formula))
+            rows.append([place[name] if wanted else -place[name] for name, wanted in clause or ()])
+            weights.append(weight)
+
         if self.packed is None:
-            # Numbers of statements stand in for weights: those are of any size, and find their clauses back.
-            marked = [
-                Statement(s.formula, None if not w else number if w > 0 else -number)
-                for number, (s, w) in enumerate(zip(self.theory, self.weights, strict=True), start=1)
-            ]
-            hard = [] if self.given is None else [Statement(self.given)]
-            found = weighted_clauses(Theory.from_parts(self.theory.atoms, (*marked, *hard)))
-            marks = [0] * len(found.clauses) if found.weights is None else found.weights.tolist()
-            weights = [abs(self.weights[mark - 1]) if mark else 0 for mark in marks]
-            return rows_of(found.clauses.literals, found.clauses.starts), weights, len(found.clauses.atoms)
-        rows, weights = rows_of(self.packed.clauses.literals, self.packed.clauses.starts), self.weights
-        if self.given is None:
-            return rows, weights, len(self.theory.atoms)
-        evidence = weighted_clauses(Theory.from_parts(self.theory.atoms, (Statement(self.given),))).clauses
-        more = list(rows_of(evidence.literals, evidence.starts))
-        return chain(rows, more), [*weights, *([0] * len(more))], len(evidence.atoms)
+            for number, (statement, weight) in enumerate(zip(self.theory, self.weights, strict=True)):
+                if not number % _LOOK:
+                    tick()
+                if not weight:
+                    for part in conjuncts(statement.formula):
+                        say(part, 0)
+                else:
+                    formula = statement.formula if weight > 0 else negated(statement.formula)
+                    if formula is not TRUE:
+                        say(formula, abs(weight))
+        for part in () if self.given is None else conjuncts(self.given):
+            say(part, 0)
+        check_cells(*(formula for _, formula in deep))
+        free = len(place) + 1
+        for begin in range(0, len(deep), _LOOK):
+            tick()
+            some = deep[begin : begin + _LOOK]
+            more, roots, free = definitional([formula for _, formula in some], place, free)
+            for (row, _), root in zip(some, roots, strict=True):
+                rows[row] = [root]
+            rows += more
+            weights += [0] * len(more)
+        literals = np.array([literal for row in rows for literal in row], np.int32)
+        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        if self.packed is not None:
+            mine = self.packed.clauses
+            literals = np.concatenate([mine.literals, literals])
+            starts = np.concatenate([mine.starts, mine.starts[-1] + starts[1:]])
+            weights = self.weights + weights
+        return Rows(literals, starts, weights, free - 1)
 
 
 def rows_of(literals: NDArray[np.int32], starts: NDArray[np.int64]) -> Iterator[list[int]]:

@@ -1,11 +1,14 @@
-"""The routes to the best worlds: exactly where that is quick, else by RC2 and annealing side by side."""
+"""The routes to the best worlds: exactly where that is quick, else whoever is right first.
+
+RC2, in a process of its own, has the question before all others. Then comes what takes a moment: the world
+that soft clauses like best, and a SAT solver's. Then exact methods, chains and walks, which end as soon as
+RC2 has settled the question. Every one of them looks at the clock.
+"""
 
 from __future__ import annotations
 
-import math
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,17 +18,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
-from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact
-from lbm.reasoning.clock import until
+from lbm.reasoning import clock
 from lbm.reasoning.components.apart import Component, Split, assume, take_apart
 from lbm.reasoning.components.order import WIDTH, order
-from lbm.reasoning.search.judge import Judge, Judged, rows_of
+from lbm.reasoning.engine.clauses import WeightedClauses
+from lbm.reasoning.search import engines
+from lbm.reasoning.search.judge import Judge, Judged, Rows, rows_of
 from lbm.reasoning.solvers.aside import Answers, Event, maxsat
-from lbm.reasoning.solvers.proof import find_model, satisfiable, solving
+from lbm.reasoning.solvers.proof import find_model, model_of, satisfiable, solving
 
 if TYPE_CHECKING:
-    from lbm.reasoning.engine.presolve import WeightedClauses
     from lbm.reasoning.search.annealed import Landscape
 
 MAX_WORLDS: Final = 1 << 16
@@ -40,12 +42,12 @@ _GLANCE: Final = 300  # atoms up to which tabu search comes first
 _WALKS: Final = (5, 5, 10, 10, 20, 20)  # its walks: flips without a better world, times the number of atoms
 _FOCUSED: Final = (5_000, 20_000) + (50_000,) * 30  # flips of focused walks, where nothing is soft
 _CONFLICTS: Final = 2_000  # that a SAT solver may meet between two of them
-_MAX_LITERALS: Final = 200_000  # of clauses that hard formulae are turned into for them
+_MAX_LITERALS: Final = 200_000  # of clauses for which walks and a SAT solver are tried in this process
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
-_HEAD_START: Final = 0.1  # seconds of annealing before RC2 is started: many questions are settled by then
-_FIRST: Final = 0.5  # seconds for a SAT solver to find some model, to begin with
-_GRACE: Final = 1.0  # seconds to find out whether evidence or theory is to blame, when time is over
+_HEAD_START: Final = 0.1  # seconds for RC2 before chains begin: many questions are settled by then
+_PLAIN: Final = 0.7  # seconds for chains without compiled code before a compiler is loaded
+_PLAIN_SIZE: Final = 2_000  # formulae, or tens of literals, up to which such chains are of use
 
 Enough = Callable[[int | None, int], bool]
 """Whether the least weight lost so far, None at first, and its lower bound settle the question."""
@@ -85,15 +87,8 @@ def find(
     Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    search = _Search(judge, deadline, top, every, tell, enough, start, jobs)
-    if search.glance(rng):
-        return search.result()
-    try:
-        with until(time.monotonic() + _PATIENCE * (search.deadline - time.monotonic())):
-            found = _exact(judge, top, every)
-    except NoAnswer:
-        found = None
-    return found or search.run(rng)
+    with ExitStack() as stack:
+        return _Search(judge, deadline, top, every, tell, enough, start, jobs, stack).found(rng)
 
 
 def _exact(judge: Judge, top: int, every: bool) -> Found | None:
@@ -101,6 +96,8 @@ def _exact(judge: Judge, top: int, every: bool) -> Found | None:
     theory, given = judge.theory, judge.given
     if max(len(theory), len(theory.atoms)) > MAX_EXACT or _is_wide(judge):
         return None
+    from lbm.reasoning import exact  # not before RC2 is at work
+
     limit = MAX_WORLDS if every else top
     try:
         _, models = exact.best_worlds(theory, given=given, limit=limit, method=_method(judge, soft=True))
@@ -130,17 +127,35 @@ def _is_wide(judge: Judge) -> bool:
     """Return whether clauses are too entangled for exact answers, before formulae are looked at."""
     if len(judge.theory.atoms) <= WIDTH:
         return False
-    from lbm.reasoning.engine.presolve import presolve  # compiled code is not loaded for small theories
-
     clauses = judge.weighted_clauses()
-    left = None if clauses is None else presolve(clauses, pure=False)
-    if left is None or left.problem.atoms <= WIDTH:
+    if clauses is None:
         return False
-    literals = np.abs(left.problem.literals) - 1
-    rows = np.split(literals, left.problem.starts[1:-1])
-    return (
-        order(tuple({tuple(row.tolist()) for row in rows}), left.problem.atoms, frozenset(), False)[1] > WIDTH
-    )
+    rows = tuple(_open(clauses))
+    names = {name: i for i, name in enumerate({name: None for row in rows for name in row})}
+    scopes = tuple({tuple([names[name] for name in row]): None for row in rows})
+    return len(names) > WIDTH and order(scopes, len(names), frozenset(), False)[1] > WIDTH
+
+
+def _open(clauses: WeightedClauses) -> Iterator[tuple[int, ...]]:
+    """Yield the atoms of each clause that hard units, propagated, leave open; nothing where they clash."""
+    rows = list(rows_of(clauses.literals, clauses.starts))
+    hard = (clauses.weights == 0).tolist()
+    true: set[int] = set()
+    units = [row[0] for row, firm in zip(rows, hard, strict=True) if firm and len(row) == 1]
+    while units:
+        clock.tick()
+        true.update(units)
+        if any(-literal in true for literal in units):
+            return
+        units = []
+        for row, firm in zip(rows, hard, strict=True):
+            if firm and true.isdisjoint(row):
+                left = [literal for literal in row if -literal not in true]
+                if len(left) == 1:
+                    units += left
+    for row in rows:
+        if true.isdisjoint(row):
+            yield tuple({abs(literal): None for literal in row if -literal not in true})
 
 
 def _is_quick(component: Component) -> bool:
@@ -157,13 +172,8 @@ def _split(judge: Judge, *, soft: bool) -> Split | None:
     return split if split is None or judge.given is None else assume(split, judge.given)
 
 
-def _seconds_compiling() -> float:
-    engine = sys.modules.get("lbm.reasoning.engine.compiled")
-    return 0.0 if engine is None else float(engine.seconds_compiling())
-
-
 class _Search:
-    """A search for the best worlds by RC2 in a process of its own and annealing in this one."""
+    """A search for the best worlds: by RC2 in a process of its own, and by all others in this one."""
 
     def __init__(
         self,
@@ -175,49 +185,116 @@ class _Search:
         enough: Enough | None,
         start: Sequence[bool] | None,
         jobs: int,
+        stack: ExitStack,
     ) -> None:
-        self.judge, self.top, self.every = judge, top, every
-        self.without_compiling, self.compiled_before = deadline, _seconds_compiling()
-        self.tell, self.enough, self.start, self.jobs = tell, enough, start, jobs
+        self.judge, self.deadline, self.top, self.every = judge, deadline, top, every
+        self.tell, self.enough, self.start, self.jobs, self.stack = tell, enough, start, jobs, stack
+        self.rows: Rows | None = None  # None: too large as clauses
         self.worlds: dict[tuple[bool, ...], Judged] = {}
         self.least: Judged | None = None
         self.proven: list[Judged] = []
         self.bound = 0
         self.sweeps = 0
         self.answers: Answers | None = None
-        self.begun = time.monotonic()
-        self.called = False  # RC2 was started
+        self.landscape: Landscape | None = None
+        self.seed: int | None = None
+        self.rounds = count()
         self.ended = False  # RC2 has nothing more to say
         self.all = False  # it has given every world that was asked for
         self.full = False  # there are more than are given out
 
-    @property
-    def deadline(self) -> float:
-        """When to stop; kernels that had to be compiled on the way do not count."""
-        return self.without_compiling + _seconds_compiling() - self.compiled_before
+    def found(self, rng: np.random.Generator) -> Found:
+        """Search until the question is settled or time is over."""
+        small = len(self.judge.theory.atoms) <= WIDTH
+        if small and (found := self._exactly(2 * _PATIENCE)):
+            return found
+        self._call()
+        self._guess()
+        if self._over():
+            return self.result()
+        if not small and (found := self._exactly(_PATIENCE)):
+            return found
+        if not (engines.loaded() and engines.usable("lanes", self.deadline)):
+            self._listen(min(clock.now() + _HEAD_START, self.deadline))
+            if not self._over():
+                self._run_plainly(rng)
+        if not self._over() and engines.usable("lanes", self.deadline):
+            self._glance(rng)
+            if not self._over():
+                self._anneal(rng, self._over)
+        self._listen(self.deadline)
+        return self.result()
 
-    def glance(self, rng: np.random.Generator) -> bool:
-        """Look for a good world where that takes a moment; return whether it settles the question."""
+    def _exactly(self, patience: float) -> Found | None:
+        """Return the exact answer, if it comes in a part of the time and before RC2 settles the question."""
+        begun = clock.now()
+        until = clock.until(begun + patience * (self.deadline - begun), self._over)
+        with suppress(NoAnswer), until:
+            return _exact(self.judge, self.top, self.every)
+        return None
+
+    def _listen(self, until: float) -> None:
+        """Wait for RC2 to settle the question."""
+        while not self.ended and not self._over() and not clock.spent(until):
+            self._hear(until)
+
+    def _guess(self) -> None:
+        """Add the world that soft clauses like best and, where it is no model, what a SAT solver finds."""
+        atoms = len(self.judge.theory.atoms)
+        if self.start is not None:
+            self._add(self.start)
+        if self.rows is None:
+            self._find_model()
+            return
+        liked = self.rows.liked()
+        self._add(liked[:atoms].tolist())
+        if self._settled() or self.least is not None or len(self.rows.literals) > _MAX_LITERALS:
+            return
+        phases = np.where(liked, 1, -1) * np.arange(1, self.rows.variables + 1)
+        until = min(self.deadline, clock.now() + clock.LEAST)
+        self._take(model_of(self.rows.hard(), self.rows.variables, phases.tolist(), until))
+
+    def _find_model(self) -> None:
+        """Have a SAT solver find some model where clauses for all of the theory would be too many."""
+        with suppress(LimitExceeded):
+            seconds = clock.left(min(self.deadline, clock.now() + clock.LEAST))
+            model = find_model(self.judge.theory, given=self.judge.given, seconds=seconds)
+            if model is not None:
+                self._add(list(model.values()))
+
+    def _take(self, model: Sequence[bool] | bool | None) -> None:
+        """Take what a SAT solver says of the hard clauses: a model, False: there is none, or nothing yet."""
+        if model is False:
+            raise self._nothing()
+        if model is not None and model is not True:
+            atoms = len(self.judge.theory.atoms)
+            self._add([*model, *[False] * atoms][:atoms])
+
+    def _glance(self, rng: np.random.Generator) -> None:
+        """Walk from world to world where that is likely to find a good one at once."""
         theory = self.judge.theory
         if self.every or self.top > 1 or len(theory.atoms) <= WIDTH or len(theory) > MAX_EXACT:
-            return False
+            return
+        clauses = self._few_clauses()
+        if clauses is None or not engines.usable("walks", self.deadline):
+            return
+        soft = bool(clauses.weights.any())
+        if soft and len(theory.atoms) > _GLANCE:
+            return
         from lbm.reasoning.engine.lanes import random_states
         from lbm.reasoning.engine.streams import seed_from
         from lbm.reasoning.engine.walks import focused, ground_of, walk
 
-        clauses = self._few_clauses()
-        if clauses is None:
-            self._find_model()
-            return self._settled()
-        soft = bool(clauses.weights.any())
-        ground = ground_of(clauses) if not soft or len(theory.atoms) <= _GLANCE else None
+        ground = ground_of(clauses)
         if ground is None:
-            return False
+            return
         seed = seed_from(rng)
         x = random_states(ground.atoms, seed)
         if self.start is not None:
             x[: len(theory.atoms), 0] = self.start
-        solver = None if soft else solving(rows_of(clauses.literals, clauses.starts), conflicts=_CONFLICTS)
+        solver = None
+        if not soft and self.ended:  # RC2 is not there to do that
+            solver = solving(rows_of(clauses.literals, clauses.starts), conflicts=_CONFLICTS)
         for number, size in enumerate(_WALKS if soft else _FOCUSED):
             begun = x[:, number]
             if soft:
@@ -229,65 +306,33 @@ class _Search:
                 if not found.cost:
                     self._add(found.x[: len(theory.atoms)].astype(bool).tolist())
             if solver is not None and number and not self._settled():
-                self._hear_solver(next(solver))
-            if time.monotonic() > self.deadline or self._settled():
-                break
-        return self._settled()
-
-    def _hear_solver(self, model: list[bool] | bool | None) -> None:
-        """Take what a SAT solver says of hard clauses: where they have structure it sees that."""
-        if model is False:
-            raise self._nothing()
-        if isinstance(model, list):
-            atoms = len(self.judge.theory.atoms)
-            self._add((model + [False] * atoms)[:atoms])
+                self._take(next(solver))
+            if self._over():
+                return
 
     def _few_clauses(self) -> WeightedClauses | None:
         """Return theory and evidence as clauses, hard formulae with atoms of their own; None: too many."""
-        from lbm.reasoning.engine.presolve import WeightedClauses
-
         clauses = self.judge.weighted_clauses()
         if clauses is not None or any(self.judge.weights):
             return clauses
-        try:
-            rows, _, variables = self.judge.clauses()
-            lists = list(rows)
-        except LimitExceeded:
+        if self.rows is None or len(self.rows.literals) > _MAX_LITERALS:
             return None
-        lengths = [len(row) for row in lists]
-        if sum(lengths) > _MAX_LITERALS:
-            return None
-        literals = np.fromiter((literal for row in lists for literal in row), np.int32, sum(lengths))
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return WeightedClauses(variables, literals, starts, np.zeros(len(lists), np.int64))
+        literals, starts, weights, variables = self.rows
+        return WeightedClauses(variables, literals, starts, np.zeros(len(weights), np.int64))
 
-    def run(self, rng: np.random.Generator) -> Found:
-        """Search until the question is settled or time is over."""
-        landscape = self._landscape()
-        if self.least is None and not self.start:
-            self._find_model()
-        with ExitStack() as self.stack:
-            if landscape is not None:
-                self._anneal(landscape, rng)
-            if not self._settled() and time.monotonic() < self.deadline:
-                self._call()
-            while not self.ended and not self._over():
-                self._hear(self.deadline)
-        return self.result()
-
-    def _find_model(self) -> None:
-        """Have a SAT solver find some model: chains may take long to meet the first where much is hard."""
-        judge = self.judge
-        hard = [place for place, weight in enumerate(judge.weights) if not weight]
-        if not 0 < len(hard) <= MAX_EXACT or len(judge.theory) > _MAX_LITERALS:
+    def _run_plainly(self, rng: np.random.Generator) -> None:
+        """Anneal without compiled code: for a while, or for good where there is no time to load any."""
+        clauses = self.judge.weighted_clauses()
+        size = len(self.judge.theory) if clauses is None else len(clauses.literals) // 10
+        if size > _PLAIN_SIZE:
             return
-        seconds = min(_FIRST, (self.deadline - time.monotonic()) / 4)
-        if seconds > 0:
-            # Packed statements are made when they are looked at: a million soft ones are not.
-            theory = Theory.from_parts(judge.theory.atoms, tuple(judge.theory.statements[k] for k in hard))
-            model = find_model(theory, given=judge.given, seconds=seconds)
-            if model is not None:
-                self._add(list(model.values()))
+        until = clock.now() + _PLAIN
+
+        def over() -> bool:
+            return self._over() or (clock.spent(until) and engines.usable("lanes", self.deadline))
+
+        with engines.held():
+            self._anneal(rng, over)
 
     def _landscape(self) -> Landscape | None:
         """Return what is annealed; None: the theory is too large for that."""
@@ -300,9 +345,10 @@ class _Search:
             left = presolve(clauses, pure=self.top == 1 and not self.every)
             if left is None:
                 raise self._nothing()
-            self.bound = left.lost
+            self.bound = max(self.bound, left.lost)
             return of_clauses(left)
-        with suppress(TooManyWorlds, LimitExceeded):  # formulae are gone through one by one
+        # Formulae are gone through one by one.
+        with suppress(TooManyWorlds, LimitExceeded, NoAnswer), clock.until(self.deadline, self._over):
             split = _split(self.judge, soft=True)
             if split is None:
                 raise self._nothing()
@@ -310,24 +356,28 @@ class _Search:
         return None
 
     def _call(self) -> None:
-        """Start RC2, unless it has been."""
-        if self.called:
-            return
-        self.called = True
+        """Give the question to RC2."""
         try:
-            clauses, weights, variables = self.judge.clauses()
+            with clock.until(self.deadline):
+                self.rows = self.judge.clauses()
+            literals, starts, weights, variables = self.rows
             atoms = len(self.judge.theory.atoms)
-            asked = maxsat(clauses, weights, variables, atoms=atoms, top=self.top, every=self.every)
+            packed = literals, starts
+            asked = maxsat(packed, weights, variables, atoms=atoms, top=self.top, every=self.every)
             self.answers = self.stack.enter_context(asked)
-        except (LimitExceeded, OSError):  # too large as clauses, or no process can be started
+        except (LimitExceeded, NoAnswer, OSError):  # too large as clauses, or no process can be started
             self.ended = True
 
-    def _anneal(self, landscape: Landscape, rng: np.random.Generator) -> None:
+    def _anneal(self, rng: np.random.Generator, over: Callable[[], bool]) -> None:
+        """Anneal, round after round, until that is ``over`` or finds nothing better any more."""
         from lbm.reasoning.engine.blocks import spread
         from lbm.reasoning.engine.streams import seed_from
         from lbm.reasoning.search.annealed import Round, anneal
 
-        seed = seed_from(rng)
+        self.landscape = landscape = self.landscape or self._landscape()
+        if landscape is None or over():
+            return
+        self.seed = seed = seed_from(rng) if self.seed is None else self.seed
         # Where nothing is hard any world is a model, and there is one however short the time.
         self._add(landscape.base.tolist() if self.start is None else self.start)
         idle = 0
@@ -341,28 +391,23 @@ class _Search:
             idle = idle + 1 if self.least is before else 0
 
         def stop() -> bool:
-            return idle >= _IDLE or self._over()
+            return idle >= _IDLE or over()
 
-        if self.jobs == 1:
-            for number in count():
+        if self.jobs == 1 or over != self._over:
+            for number in self.rounds:
                 before, idled = self.least, idle
-                hear(
-                    number,
-                    anneal(landscape, seed, number, start=self.start, over=self._over, found=self._add),
-                )
+                hear(number, anneal(landscape, seed, number, start=self.start, over=over, found=self._add))
                 idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
                 if stop():
                     return
-        until = time.time() + min(self.deadline - time.monotonic(), 1e9)
+        until = time.time() + min(self.deadline - clock.now(), 1e9)
         work = partial(anneal, landscape, seed, start=self.start, deadline=until)
-        spread(work, count(), n_jobs=self.jobs, on_done=hear, stop=stop)
+        spread(work, self.rounds, n_jobs=self.jobs, on_done=hear, stop=stop)
 
     def _over(self) -> bool:
         """Hear what RC2 has to say by now, and return whether to stop."""
-        if not self.called and time.monotonic() > self.begun + _HEAD_START and not self._settled():
-            self._call()
         self._hear(0.0)
-        return time.monotonic() > self.deadline or self._settled()
+        return clock.spent(self.deadline) or self._settled()
 
     def _settled(self) -> bool:
         lost = None if self.least is None else self.least.lost
@@ -388,7 +433,7 @@ class _Search:
             else:
                 self.ended, self.all = True, event.kind == "end"
             until = 0.0
-            if time.monotonic() > self.deadline:
+            if clock.spent(self.deadline):
                 break
         if latest:
             self._add([value == "1" for value in latest])
@@ -446,7 +491,7 @@ class _Search:
     def _nothing(self) -> NoWorlds:
         given = self.judge.given
         if given is not None:
-            left = max(_GRACE, self.deadline - time.monotonic())
-            if satisfiable(self.judge.theory, seconds=None if math.isinf(left) else left) is False:
+            seconds = clock.left(max(self.deadline, clock.now() + clock.LEAST))
+            if satisfiable(self.judge.theory, seconds=seconds) is False:
                 given = None
         return NoWorlds(given)

@@ -1,36 +1,40 @@
 """Solvers in a process of their own, which can be ended at any moment: MaxSAT by RC2, counts by Ganak.
 
-Run as ``python -m lbm.reasoning.solvers.aside`` this file is the process: it reads one problem from standard
-input, a line of JSON and then 32-bit literals with a 0 after each clause, and answers in lines of
-JSON. Standard input stays open while the answer is wanted; when it closes, the process ends.
+The process is started early, since an interpreter takes a moment, and given its problem when there is one;
+see :mod:`lbm.reasoning.solvers.worker`. When the answer is there or no longer wanted it waits for the next
+question: one such process is kept. It ends with us, however we end, and with its standard input.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
-import time
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
-from typing import IO, Any, Final
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
 
-SOLVER: Final = "m22"
-"""The SAT solver below RC2. Cores are shrunk by many short calls, and at those MiniSat was the fastest."""
+from lbm.reasoning import clock
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
+_MOMENT: Final = 0.05  # seconds that a process may take to stop, before another one is started
+_KEPT: Final = 1 << 20  # literals of a problem after which a process is not kept: it has grown large
+_LAST: Final = ("end", "failed", "count", "stopped")  # after these there is nothing more to say
+_WHOLE: Final = 1 << 63
 
 Clause = Sequence[int]
-Say = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +63,16 @@ class Event:
 
 
 class Answers:
-    """The events of one process, as they come."""
+    """The events of one question, as they come."""
 
-    def __init__(self, process: subprocess.Popen[bytes], problem: Iterable[bytes]) -> None:
-        self.process = process
-        self._found: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    def __init__(self, helper: _Helper, header: dict[str, Any], literals: NDArray[np.int32]) -> None:
+        self.helper, self.process = helper, helper.process
         self._ended = False
-        # Threads, so that neither a long problem nor a long silence keeps the clock from being heard.
-        self._threads = [
-            threading.Thread(target=_write, args=(process.stdin, problem), daemon=True),
-            threading.Thread(target=_read, args=(process.stdout, self._found), daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._large = len(literals) > _KEPT
+        self._found = helper.ask(header, literals)
 
     def next(self, deadline: float) -> Event | None:
-        """Return the next event; None: there was none until ``deadline``, a time of time.monotonic().
+        """Return the next event; None: there was none until ``deadline``, a moment of the clock.
 
         A deadline that has passed asks for what is there. After the last event comes it again.
         """
@@ -83,34 +81,30 @@ class Answers:
 
     def _next(self, deadline: float) -> dict[str, Any] | None:
         while not self._ended:
-            left = deadline - time.monotonic()
+            left = deadline - clock.now()
             try:
                 found = self._found.get(timeout=min(_TICK, left)) if left > 0 else self._found.get_nowait()
             except queue.Empty:
                 if left <= 0:
                     return None
                 continue
-            self._ended = found["kind"] in ("end", "failed", "count")
+            self._ended = found["kind"] in _LAST
             self._last = found
             return found
         return self._last
 
     def close(self) -> None:
-        """End the process, whatever it is doing, and leave nothing of it behind."""
-        self.process.kill()
-        self.process.wait()
-        for thread in self._threads:
-            thread.join()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None  # both are pipes
-            with suppress(OSError):  # what was not written is of no use to a process that has ended
-                pipe.close()
+        """Take the question back, whatever is being done about it; the process is kept if that is quick."""
+        if self._large or not self.helper.stop():
+            self.helper.end()
+        else:
+            _give_back(self.helper)
 
 
 @contextmanager
 def maxsat(
-    clauses: Iterable[Clause],
-    weights: Sequence[int],
+    clauses: Iterable[Clause] | tuple[NDArray[np.int32], NDArray[np.int64]],
+    weights: Sequence[int] | NDArray[np.int64],
     variables: int,
     *,
     atoms: int | None = None,
@@ -124,7 +118,8 @@ def maxsat(
     Parameters
     ----------
     clauses
-        Each a list of literals: ``+i`` is variable i, counted from 1, and ``-i`` its negation.
+        Each a list of literals: ``+i`` is variable i, counted from 1, and ``-i`` its negation. Or all of
+        them packed: literals, and where each clause starts.
     weights
         One for each clause, whole numbers of any size from 1 up, or 0 for a hard clause.
     variables
@@ -141,11 +136,10 @@ def maxsat(
         "task": "maxsat",
         "variables": variables,
         "atoms": variables if atoms is None else atoms,
-        "weights": list(weights),
         "top": top,
         "every": every,
     }
-    with _started(header, clauses) as answers:
+    with _asked(header, clauses, weights) as answers:
         yield answers
 
 
@@ -161,8 +155,8 @@ def model_count(
     With ``project``, how many worlds over these variables can be extended to one that does.
     """
     header = {"task": "count", "variables": variables, "project": None if project is None else list(project)}
-    deadline = math.inf if seconds is None else time.monotonic() + seconds
-    with _started(header, clauses) as answers:
+    deadline = math.inf if seconds is None else clock.now() + seconds
+    with _asked(header, clauses, ()) as answers:
         found = answers._next(deadline)
     if found is None or found["kind"] != "count":
         return None
@@ -174,236 +168,224 @@ def ganak_installed() -> bool:
     return find_spec("pyganak") is not None
 
 
-# --- this side -------------------------------------------------------------------------------------
+def prepare() -> None:
+    """Start the process that the next question will need, unless one is waiting."""
+    with suppress(OSError):  # the question itself finds that out
+        helper = _taken()
+        _give_back(helper)
 
 
 @contextmanager
-def _started(header: dict[str, Any], clauses: Iterable[Clause]) -> Iterator[Answers]:
-    # The process imports from where we do, in the same order. A group of its own hears no Ctrl-C.
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)  # noqa: PTH109
-    apart: dict[str, Any] = {"process_group": 0}
-    if sys.platform == "win32":
-        apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    process = subprocess.Popen(
-        [sys.executable or "", "-P", "-m", "lbm.reasoning.solvers.aside"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path},
-        **apart,
-    )
-    answers = None
+def _asked(
+    header: dict[str, Any],
+    clauses: Iterable[Clause] | tuple[NDArray[np.int32], NDArray[np.int64]],
+    weights: Sequence[int] | NDArray[np.int64],
+) -> Iterator[Answers]:
+    import numpy as np  # not before a process has been started
+
+    literals = _literals(clauses)
+    if isinstance(weights, np.ndarray) or all(weight < _WHOLE for weight in weights):
+        header["whole"] = np.asarray(weights, np.int64)
+    else:
+        header["weights"] = list(weights)
+    helper = _taken()
     try:
-        answers = Answers(process, _problem(header, clauses))
+        answers = Answers(helper, header, literals)
+    except BaseException:  # an interrupt, most likely
+        helper.end()
+        raise
+    try:
         yield answers
     finally:
-        if answers is not None:
-            answers.close()
-        else:  # interrupted before a thread could start
-            process.kill()
-            process.communicate()
+        answers.close()
 
 
-def _problem(header: dict[str, Any], clauses: Iterable[Clause]) -> Iterator[bytes]:
-    """Yield the problem as the process reads it."""
-    literals = array("i")
-    for clause in clauses:
-        literals.extend(clause)
-        literals.append(0)
-    yield json.dumps({**header, "literals": len(literals)}).encode() + b"\n"
-    yield literals.tobytes()
+def _literals(
+    clauses: Iterable[Clause] | tuple[NDArray[np.int32], NDArray[np.int64]],
+) -> NDArray[np.int32]:
+    """Return clauses one after the other, with a 0 after each."""
+    import numpy as np
+
+    if isinstance(clauses, tuple) and len(clauses) == 2 and isinstance(clauses[0], np.ndarray):
+        literals, starts = clauses
+        return np.insert(np.asarray(literals, np.int32), np.asarray(starts)[1:], 0)
+    found: list[int] = []
+    for number, clause in enumerate(clauses):
+        found.extend(clause)
+        found.append(0)
+        if not number % 4096:
+            clock.tick()
+    return np.array(found, np.int32)
 
 
-def _write(pipe: IO[bytes], problem: Iterable[bytes]) -> None:
-    with suppress(OSError):  # a process that has been ended reads no more
-        for part in problem:
-            pipe.write(part)
-        pipe.flush()
+# --- the process -----------------------------------------------------------------------------------
 
 
-def _read(pipe: IO[bytes], found: queue.SimpleQueue[dict[str, Any]]) -> None:
-    for line in pipe:
-        if line.endswith(b"\n"):  # the last words of a process that was ended may be half a line
-            found.put(json.loads(line))
-    found.put({"kind": "failed"})
+class _Helper:
+    """A process that waits for questions, one at a time."""
+
+    def __init__(self) -> None:
+        # The process imports from where we do, in the same order. A group of its own hears no Ctrl-C.
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)  # noqa: PTH109
+        apart: dict[str, Any] = {"process_group": 0}
+        if sys.platform == "win32":
+            apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        self.process = subprocess.Popen(
+            [sys.executable or "", "-P", "-m", "lbm.reasoning.solvers.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+            bufsize=0,  # so that a fork finds nothing half written, and no lock held
+            **apart,
+        )
+        self._lock = threading.Lock()
+        self._numbers = count()
+        self._number = -1  # of the question that was asked last
+        self._idle = threading.Event()  # it has been answered, or never asked
+        self._idle.set()
+        self._stops = True  # its work can be ended without ending the process
+        self._dead = False
+        self._found: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._writer: threading.Thread | None = None
+        # Threads, so that neither a long problem nor a long silence keeps the clock from being heard.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        _alive.add(self)
+        self._reader.start()
+
+    def ask(self, header: dict[str, Any], literals: NDArray[np.int32]) -> queue.SimpleQueue[dict[str, Any]]:
+        """Send a problem; what is found out about it comes into the queue."""
+        whole = header.pop("whole", None)
+        with self._lock:
+            self._number = header["number"] = next(self._numbers)
+            self._idle.clear()
+            self._stops = header["task"] == "maxsat"
+            found = self._found = queue.SimpleQueue()
+            if self._dead:
+                found.put({"kind": "failed"})
+        header["literals"] = len(literals)
+        if whole is not None:
+            header["weighted"] = len(whole)
+        parts = [json.dumps(header).encode() + b"\n", literals.tobytes()]
+        if whole is not None:
+            parts.append(whole.tobytes())
+        self._writer = threading.Thread(target=self._write, args=(parts,), daemon=True)
+        self._writer.start()
+        return found
+
+    def stop(self) -> bool:
+        """Take back the question; return whether the process can be asked another one."""
+        if self._writer is not None and self._writer.is_alive():
+            return False
+        with self._lock:
+            if self._dead:
+                return False
+            if self._idle.is_set() or not self._stops:
+                return self._idle.is_set()
+            number, self._found = self._number, queue.SimpleQueue()
+        try:
+            self._send(json.dumps({"stop": number}).encode() + b"\n")
+        except OSError:
+            return False
+        return True
+
+    def ready(self) -> bool:
+        """Return whether it waits for a question: one that was taken back is worked on a moment longer."""
+        return self._idle.wait(_MOMENT) and not self._dead and self.process.poll() is None
+
+    def end(self) -> None:
+        """End the process, whatever it is doing, and leave nothing of it behind."""
+        self.process.kill()
+        self.process.wait()
+        for thread in (self._writer, self._reader):
+            if thread is not None and thread is not threading.current_thread():
+                thread.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None  # both are pipes
+            with suppress(OSError):
+                pipe.close()
+        _alive.discard(self)
+
+    def forget(self) -> None:
+        """Close our ends of the pipes, in a process that was forked off: the helper is its parent's."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with suppress(OSError):
+                pipe.close()
+        self.process.returncode = 0  # so that nobody waits for a child that is not ours
+
+    def _write(self, parts: Sequence[bytes]) -> None:
+        with suppress(OSError):  # a process that has been ended reads no more
+            for part in parts:
+                self._send(part)
+
+    def _send(self, part: bytes) -> None:
+        pipe = self.process.stdin
+        assert pipe is not None
+        rest = memoryview(part)
+        while rest:
+            rest = rest[pipe.write(rest) :]
+
+    def _read(self) -> None:
+        pipe = self.process.stdout
+        assert pipe is not None
+        rest = b""
+        while some := pipe.read(1 << 16):
+            *lines, rest = (rest + some).split(b"\n")  # the last words may be half a line
+            for line in lines:
+                self._hear(json.loads(line))
+        with self._lock:
+            self._dead = True
+            self._found.put({"kind": "failed"})
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        with self._lock:
+            if said.pop("number") == self._number:
+                self._found.put(said)
+                if said["kind"] in _LAST:
+                    self._idle.set()
 
 
-# --- the other side --------------------------------------------------------------------------------
+_alive: Final[set[_Helper]] = set()
+_waiting: list[_Helper] = []  # at most one
+_door = threading.Lock()
 
 
-def main() -> None:
-    """Read a problem from standard input, and answer it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Solvers may print: what they say must not stand between our lines.
-    out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    problem = sys.stdin.buffer
-
-    def say(kind: str, **parts: Any) -> None:
-        out.write(json.dumps({"kind": kind, **parts}).encode() + b"\n")
-
-    header = json.loads(problem.readline())
-    literals = array("i")
-    literals.frombytes(problem.read(literals.itemsize * header["literals"]))
-    clauses: list[list[int]] = []
-    start = 0
-    for end, literal in enumerate(literals):
-        if not literal:
-            clauses.append(literals[start:end].tolist())
-            start = end + 1
-    threading.Thread(target=_end_when_closed, args=(problem,), daemon=True).start()
-    if header["task"] == "count":
-        say("count", count=hex(_count(clauses, header["variables"], header["project"])))
-    else:
-        solve(clauses, header["weights"], header["variables"], header["atoms"], header, say)
-    out.close()
-    os._exit(0)  # without waiting for the thread that waits for our caller
+def _taken() -> _Helper:
+    """Return a process that waits for a question."""
+    with _door:
+        helper = _waiting.pop() if _waiting else None
+    if helper is not None and helper.ready():
+        return helper
+    if helper is not None:
+        helper.end()
+    return _Helper()
 
 
-def _end_when_closed(problem: IO[bytes]) -> None:
-    problem.read()
-    os._exit(1)
-
-
-def _count(clauses: list[list[int]], variables: int, project: list[int] | None) -> int:
-    if not all(clauses):
-        return 0
-    counter = import_module("pyganak").Counter()
-    counter.new_vars(variables)
-    counter.add_clauses(clauses)
-    if project is not None:
-        counter.set_sampling_set(project)
-    return int(counter.count())
-
-
-def solve(
-    clauses: Sequence[list[int]],
-    weights: Sequence[int],
-    variables: int,
-    atoms: int,
-    wanted: dict[str, Any],
-    say: Say,
-) -> None:
-    """Say what RC2 finds out about weighted clauses; ``wanted`` holds ``top`` and ``every``."""
-    hard = [clause for clause, weight in zip(clauses, weights, strict=True) if not weight]
-    soft = [(clause, weight) for clause, weight in zip(clauses, weights, strict=True) if weight and clause]
-    # An empty soft clause is lost in every world, and RC2 takes none.
-    base = sum(weight for clause, weight in zip(clauses, weights, strict=True) if weight and not clause)
-    if not all(hard):
-        say("end", all=True)
-        return
-    first = _first(hard, soft, variables, atoms)
-    if first is None:
-        say("end", all=True)
-        return
-    say("world", world=first)
-    if base:
-        say("bound", lost=base)
-    solver = _rc2(hard, soft, variables, atoms, base, say, hardens=wanted["top"] == 1)
-    found, least = 0, base
-    while wanted["every"] or found < wanted["top"]:
-        model = solver.compute()
-        if model is None:
-            say("end", all=True)
+def _give_back(helper: _Helper) -> None:
+    """Keep a process for the next question, unless one is kept already."""
+    with _door:
+        if not _waiting:
+            _waiting.append(helper)
             return
-        lost = base + solver.cost
-        if not found:
-            least = lost
-        elif wanted["every"] and lost > least:
-            break
-        world = _values(model, atoms)
-        say("next", lost=lost, world=world)
-        solver.quiet = True  # from here on its bounds are about the worlds that are left
-        found += 1
-        # A world without atoms is the only one: the clause that rules it out would be empty.
-        if not atoms:
-            say("end", all=True)
-            return
-        solver.add_clause([-i if value == "1" else i for i, value in enumerate(world, start=1)])
-    say("end")
+    helper.end()
 
 
-def _first(
-    hard: list[list[int]], soft: list[tuple[list[int], int]], variables: int, atoms: int
-) -> str | None:
-    """Return some world that keeps the hard clauses, with literals of soft ones where there is a choice."""
-    from pysat.solvers import Solver
-
-    liked: dict[int, int] = {}
-    for clause, weight in soft:
-        for literal in clause:
-            liked[abs(literal)] = liked.get(abs(literal), 0) + (weight if literal > 0 else -weight)
-    with Solver(SOLVER, bootstrap_with=hard) as solver:
-        solver.set_phases([i if liked.get(i, 0) > 0 else -i for i in range(1, variables + 1)])
-        # An interrupt is never sent; to expect one lets other threads run.
-        if not solver.solve_limited(expect_interrupt=True):
-            return None
-        return _values(solver.get_model(), atoms, liked)
+@atexit.register
+def _end_all() -> None:
+    _waiting.clear()
+    for helper in list(_alive):
+        helper.end()
 
 
-def _values(model: Iterable[int], atoms: int, liked: dict[int, int] | None = None) -> str:
-    """Return the values of the first variables; one that no clause knows is as liked, or false."""
-    liked = liked or {}
-    values = ["1" if liked.get(i, 0) > 0 else "0" for i in range(1, atoms + 1)]
-    for literal in model:
-        if abs(literal) <= atoms:
-            values[abs(literal) - 1] = "1" if literal > 0 else "0"
-    return "".join(values)
+def _forget_all() -> None:
+    global _door  # noqa: PLW0603 - whoever held the lock is not in this process
+    _door = threading.Lock()
+    _waiting.clear()
+    for helper in list(_alive):
+        helper.forget()
+    _alive.clear()
 
 
-def _rc2(
-    hard: list[list[int]],
-    soft: list[tuple[list[int], int]],
-    variables: int,
-    atoms: int,
-    base: int,
-    say: Say,
-    *,
-    hardens: bool,
-) -> Any:
-    """Return RC2 on these clauses, which says bounds and worlds as it goes.
-
-    With ``hardens`` it drops worlds that are proven worse than another one, which helps it to find all
-    the best ones, but none after them.
-    """
-    from pysat.examples.rc2 import RC2, RC2Stratified
-    from pysat.formula import WCNF
-
-    class Telling(RC2Stratified if soft else RC2):  # type: ignore[misc]
-        """RC2 that says every bound that it proves, and lets other threads run."""
-
-        _cost = 0
-        quiet = False
-
-        @property
-        def cost(self) -> int:
-            return self._cost
-
-        @cost.setter
-        def cost(self, cost: int) -> None:
-            if cost > self._cost and not self.quiet:
-                say("bound", lost=base + cost)
-            self._cost = cost
-
-        def _call_oracle(self, assumptions: Sequence[int] = (), expect_interrupt: bool = False) -> Any:
-            del expect_interrupt
-            return self.oracle.solve_limited(assumptions=list(assumptions), expect_interrupt=True)
-
-        def finish_level(self) -> None:
-            """Say the best world for the heavier clauses, before the lighter ones are looked at."""
-            say("world", world=_values(self.oracle.get_model() or (), atoms))
-            super().finish_level()
-
-    formula = WCNF()
-    formula.hard = [list(clause) for clause in hard]
-    formula.soft = [list(clause) for clause, _ in soft]
-    formula.wght = [weight for _, weight in soft]
-    formula.nv = variables
-    options: dict[str, Any] = {"exhaust": True, "minz": True}
-    if soft:
-        options |= {"adapt": hardens, "blo": "full", "nohard": not hardens}
-    return Telling(formula, solver=SOLVER, **options)
-
-
-if __name__ == "__main__":
-    main()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

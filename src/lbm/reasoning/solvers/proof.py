@@ -5,8 +5,7 @@ Every answer is a proof by a SAT solver; out of time there is no answer, never a
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,15 +15,20 @@ from lbm.knowledge.clauses import as_clause, definitional
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.knowledge.weighted import check_cells
+from lbm.reasoning import clock
 from lbm.reasoning.clock import deadline_in
 
 SOLVER: Final = "minisat22"
 """It knows assumptions and cores and can be stopped; pysat cannot stop CaDiCaL."""
 
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
+_GLIMPSE: Final = 1e-3  # likewise, where somebody else is at work meanwhile
 _BATCH: Final = 10_000  # clauses handed over between two looks at the clock
 
 Clause = list[int]
+
+Meanwhile = Callable[[], Sequence[bool] | None]
+"""Work that is done beside a solver, a piece at each call; a world over the theory's atoms ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,25 @@ def find_model(
     return _decide(_Problem(theory, given), deadline_in(seconds))[1]
 
 
+def model_of(
+    clauses: Iterable[Clause], variables: int, phases: Sequence[int], deadline: float
+) -> list[bool] | bool | None:
+    """Return a world over some variables that keeps clauses; False: there is none; None: none in time.
+
+    ``phases`` are literals to be tried first.
+    """
+    with closing(_Solver(deadline)) as solver:
+        solver.add(clauses)
+        solver.solver.set_phases(list(phases))
+        answer = solver.solve()
+        if not answer:
+            return answer
+        true = {literal for literal in solver.model() if literal > 0}
+        said = {abs(literal) for literal in solver.model()}
+    liked = {literal for literal in phases if literal > 0}
+    return [i in true if i in said else i in liked for i in range(1, variables + 1)]
+
+
 def entailed(
     theory: Theory,
     query: Formula,
@@ -129,14 +152,21 @@ def clash(theory: Theory, *, seconds: float | None = None) -> tuple[int, ...] | 
     return verdict.clash
 
 
-def prove(theory: Theory, *, given: Formula | None = None, seconds: float | None = None) -> Verdict:
+def prove(
+    theory: Theory,
+    *,
+    given: Formula | None = None,
+    seconds: float | None = None,
+    meanwhile: Meanwhile | None = None,
+) -> Verdict:
     """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows.
 
     With ``given``, whether some world keeps them and the evidence; a clash then is one with the evidence.
+    ``meanwhile`` is called, over and over, while the solver works: it may return a world.
     """
     deadline = deadline_in(seconds)
     problem = _Problem(theory, given)
-    answer, _ = _decide(problem, deadline)
+    answer, _ = _decide(problem, deadline, meanwhile)
     if answer is not False:
         return Verdict(answer)
     return _shrink(problem, deadline)
@@ -201,15 +231,20 @@ class _Problem:
                     yield begin + i, literals[starts[i] - starts[0] : starts[i + 1] - starts[0]]
 
 
-def _decide(problem: _Problem, deadline: float) -> tuple[bool | None, dict[str, bool] | None]:
+def _decide(
+    problem: _Problem, deadline: float, meanwhile: Meanwhile | None = None
+) -> tuple[bool | None, dict[str, bool] | None]:
     """Return whether there is a world, or None if time ran out; and the world, tried on the formulae."""
     with closing(_Solver(deadline)) as solver:
         solver.add(problem.definitions)
         solver.add(clause for _, clause in problem)
-        answer = solver.solve()
+        answer = solver.solve(meanwhile=meanwhile)
         if not answer:
             return answer, None
-        true = {literal for literal in solver.model() if literal > 0}
+        if solver.met is None:
+            true = {literal for literal in solver.model() if literal > 0}
+        else:
+            true = {i for i, value in enumerate(solver.met, start=1) if value}
     theory, given = problem.theory, problem.given
     world = {name: i in true for i, name in enumerate(theory.atoms, start=1)}
     if not theory.is_model(world) or (given is not None and not holds(given, world)):
@@ -261,6 +296,7 @@ class _Solver:
         from pysat.solvers import Solver
 
         self.deadline = deadline
+        self.met: Sequence[bool] | None = None  # a world that was found meanwhile
         self.solver: Any = Solver(name=SOLVER)
 
     def close(self) -> None:
@@ -271,18 +307,22 @@ class _Solver:
         add = self.solver.add_clause
         for count, clause in enumerate(clauses, start=1):
             add(clause)
-            if count % _BATCH == 0 and time.monotonic() > self.deadline:
+            if count % _BATCH == 0 and clock.spent(self.deadline):
                 return
 
-    def solve(self, assumptions: Sequence[int] = ()) -> bool | None:
+    def solve(self, assumptions: Sequence[int] = (), meanwhile: Meanwhile | None = None) -> bool | None:
         """Return whether there is a world, or None if time ran out."""
-        if time.monotonic() > self.deadline:
+        if clock.spent(self.deadline):
             return None
         with ThreadPoolExecutor(max_workers=1) as pool:
             future = pool.submit(self.solver.solve_limited, list(assumptions), expect_interrupt=True)
             try:
-                while not future.done() and (left := self.deadline - time.monotonic()) > 0:
-                    wait([future], timeout=min(_TICK, left))
+                while not future.done() and (left := self.deadline - clock.now()) > 0:
+                    wait([future], timeout=min(_TICK if meanwhile is None else _GLIMPSE, left))
+                    if meanwhile is not None and not future.done():
+                        self.met = meanwhile()
+                        if self.met is not None:
+                            return True
             finally:
                 while not future.done():  # once may be too early: a search that has not begun forgets it
                     self.solver.interrupt()

@@ -27,6 +27,7 @@ from lbm.views.commands.rules import extract_theory
 from lbm.views.commands.sample import sample_worlds
 from lbm.views.commands.saturate import saturate_examples
 from lbm.views.commands.train import train_model
+from lbm.views.commands.warm import warm_kernels
 
 app = typer.Typer(
     name="lbm",
@@ -52,6 +53,7 @@ app.command("rules", short_help="What a trained model learned, as formulae.")(ex
 app.command("induce", short_help="What a relational problem teaches, and how well.")(induce_rules)
 app.command("saturate", short_help="All that modes let us say about each example.")(saturate_examples)
 app.command("reproduce", short_help="The paper's figures beside ours, in one report.")(reproduce_paper)
+app.command("warm", short_help="Compile all kernels now, before the first question.")(warm_kernels)
 
 
 @app.callback()

@@ -19,7 +19,7 @@ SECONDS: Final = 10.0
 
 Budget = Annotated[
     float | None,
-    typer.Option("--seconds", callback=options.positive, help="Time to search and prove; by default 10."),
+    typer.Option("--seconds", callback=options.budget, help="Time to search and prove; by default 10."),
 ]
 Top = Annotated[int, typer.Option("--top", min=1, max=65536, help="How many worlds, best first.")]
 Every = Annotated[bool, typer.Option("--all", help="Every world that is as good as the best.")]
@@ -49,16 +49,23 @@ def best_world(
 
     With --json: worlds (list of 0 and 1 by name, best first), scores, satisfied, lost, broken (list of
     formula, weight and line, of the first world), optimal, bound (of the weight lost), gap, method, complete
-    (with --all: whether these are all); where there is no world, worlds is empty and clash lists formulae.
+    (with --all: whether these are all); where there is no world, worlds is empty and clash lists formulae,
+    or reason says that none was found in time.
     With --dimacs: o, the weight lost; s; and v, a literal per atom.
     """
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
-    theory = streams.read_theory(file, lenient=lenient)
-    from lbm.errors import NoWorlds
-    from lbm.reasoning.query import best
+    from lbm.reasoning.solvers.aside import prepare
 
-    budget = seconds if seconds is not None or certify else SECONDS
+    if streams.is_long(file):
+        prepare()  # while the file is read
+    theory = streams.read_theory(file, lenient=lenient)
+    from lbm.errors import NoAnswer, NoWorlds
+    from lbm.knowledge.parser import parse
+    from lbm.reasoning.optimum import best  # and no more: RC2 waits for it
+
+    budget = seconds if seconds is not None or certify else options.budget(SECONDS)
+    evidence = None if given is None else parse(given, source="given")
     kept: list[Best] = []
 
     def tell(found: Best) -> None:
@@ -77,7 +84,9 @@ def best_world(
 
     try:
         with streams.working("looking for the best world"):
-            found = best(theory, given=given, top=top, every=every, seconds=budget, seed=seed, on_better=tell)
+            found = best(
+                theory, given=evidence, top=top, every=every, seconds=budget, seed=seed, on_better=tell
+            )
     except KeyboardInterrupt:
         if kept:
             show(kept[-1])
@@ -87,6 +96,12 @@ def best_world(
             streams.say("s UNSATISFIABLE")
         else:
             _say_clash(theory, error, as_json)
+        raise
+    except NoAnswer as error:
+        if dimacs:
+            streams.say("s UNKNOWN")
+        elif as_json:
+            streams.say_json({"worlds": [], "reason": error.one_line()})
         raise
     show(found)
     return 3 if certify and not found.optimal else 0

@@ -37,7 +37,7 @@ def check_theory(
     """
     del seed  # a proof is not random
     theory = streams.read_theory(file, lenient=lenient)
-    from lbm.reasoning.solvers.proof import prove
+    from lbm.reasoning.search.satisfy import prove
 
     size = _measure(theory)
     with streams.working("looking for a world that keeps every hard formula"):

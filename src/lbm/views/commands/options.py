@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from enum import StrEnum
 from math import inf
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+
+_started: Final[ContextVar[float]] = ContextVar("started")
 
 
 class Method(StrEnum):
@@ -85,6 +88,20 @@ def positive(value: float | None) -> float | None:
     return value
 
 
+def count_from(started: float) -> None:
+    """Let the time that ``--seconds`` allows begin at a moment of ``time.monotonic``."""
+    _started.set(started)
+
+
+def budget(seconds: float | None) -> float | None:
+    """Return the time that ``--seconds`` allows; whatever the command asks ends by then. None: no limit."""
+    if positive(seconds) is not None:
+        from lbm.reasoning import clock
+
+        clock.limit_to(_started.get(clock.now()) + seconds)  # type: ignore[operator]
+    return seconds
+
+
 def _finite(value: float) -> float:
     if not 0 < value < inf:
         raise typer.BadParameter(f"expected a finite number above 0, got {value}")
@@ -130,7 +147,7 @@ Drawn = Annotated[
 ]
 Query = Annotated[str, typer.Argument(metavar="QUERY", help="Any formula, as in 'n -> r'.")]
 Seconds = Annotated[
-    float, typer.Option("--seconds", callback=positive, help="Time to look for an answer; then exit 3.")
+    float, typer.Option("--seconds", callback=budget, help="Time to look for an answer; then exit 3.")
 ]
 Given = Annotated[
     str | None, typer.Option("--given", metavar="FORMULA", help="Evidence: any formula, as in 'n & ~p'.")

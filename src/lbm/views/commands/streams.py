@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from lbm.errors import FileError, LimitExceeded
+from lbm.errors import FileError, LbmError, LimitExceeded
 from lbm.views.entry import one_line, say_aside
 
 if TYPE_CHECKING:
@@ -23,7 +25,12 @@ LISTED: Final = 60
 FIRST: Final = 20
 """How many of a longer list are printed."""
 
+LONG: Final = 1024
+"""Bytes of a theory past which solvers are started before it is read."""
+
 STANDARD_INPUT: Final = "<stdin>"
+
+_told: Final[ContextVar[bool]] = ContextVar("told")  # a JSON object was printed
 
 
 # --- in ------------------------------------------------------------------------------------------
@@ -41,6 +48,14 @@ def read_theory(file: str, *, lenient: bool = False, soft_as_hard: bool = False)
             data, format=wire.sniff_format(data), source=STANDARD_INPUT, lenient=lenient, warn=warn
         )
     return theory.all_hard() if soft_as_hard else theory
+
+
+def is_long(file: str) -> bool:
+    """Return whether a file is so long that questions about it may need solvers; standard input may be."""
+    try:
+        return file == "-" or os.stat(file).st_size > LONG  # noqa: PTH116 - at once
+    except OSError:  # whoever reads it says so
+        return False
 
 
 def read_stdin() -> bytes:
@@ -88,6 +103,7 @@ def say_worlds(worlds: Worlds) -> None:
 def say_json(facts: dict[str, Any]) -> None:
     """Print one JSON object, a key a line; iterators are written as lists while they run."""
     write = sys.stdout.write
+    _told.set(True)
     for i, (key, value) in enumerate(facts.items()):
         write(f"{',' if i else '{'}\n  {json.dumps(key)}: ")
         if isinstance(value, Iterator):
@@ -98,6 +114,15 @@ def say_json(facts: dict[str, Any]) -> None:
         else:
             write(_dumped(value))
     write("\n}\n")
+
+
+def say_refusal(error: LbmError) -> None:
+    """Print "no", or that there is no answer in time, as JSON; bad input is no answer, and prints nothing.
+
+    A command that has printed an object of its own is left alone.
+    """
+    if error.exit_status in (1, 3) and not _told.get(False):
+        say_json({"answer": False if error.exit_status == 1 else None, "reason": error.one_line()})
 
 
 def _dumped(value: object) -> str:

@@ -1,0 +1,720 @@
+"""What the compiled kernels do, in NumPy: the same bits from the same seed, without a compiler.
+
+Each function here has a namesake in kernels.py, with the same arguments and the same results down to the last
+bit, and either may go on where the other stopped. Many things are done at once:
+
+- Atoms that share no gate may be updated in any order, and so together: a sweep is a row of *steps*, each of
+  atoms that wait for earlier ones only.
+- Random words are made for some sweeps ahead.
+- A word and a table of probabilities are turned into the least log-odds that say yes. Where probabilities are
+  not in a table, the comparison of log-odds with the logit of the word decides, and the kernels' own series
+  only where both are too near to each other for that.
+- Sums of whole weights are products of matrices, which are exact; others are added in the kernels' order.
+
+About a hundredth of the kernels' speed for networks of clauses, and less for nested formulae.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.reasoning.engine.streams import BITS, MULTIPLIERS, STEPS
+
+HEAT_BATH, METROPOLIS = 0, 1
+
+Bytes = NDArray[np.uint8]
+Counts = NDArray[Any]
+Floats = NDArray[np.float64]
+Decide = Callable[[slice, NDArray[Any], Bytes], Bytes]
+
+_LANES: Final = 64
+_BATCH: Final = 1 << 16  # words made at once
+_ROWS: Final = 1 << 14  # rows of 64 lanes looked at together
+_WIDE: Final = 32  # atoms of a step
+_MATRIX: Final = 4096  # atoms up to which the weights of steps are matrices
+_ORDERS: Final = 256  # orders, or parts of them, that are remembered
+_SINGLE: Final = 1 << 24  # whole numbers up to which single precision is exact
+_FAR: Final = 60.0
+_LOG2E: Final = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
+_SCALE: Final = 2.0**-31
+_NEAR: Final = 1e-5  # log-odds nearer than this to the logit of a word are left to the series
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+# --- random words --------------------------------------------------------------------------------------
+
+
+def fill(
+    key0: Any, key1: Any, quads: NDArray[np.int64], sweeps: NDArray[np.int64], lane: int, stream: int
+) -> NDArray[np.uint32]:
+    """Return the words of four atoms for each quad, in 64 lanes, shape (sweeps, 4 · quads, 64)."""
+    step = max(1, _BATCH // (4 * _LANES))
+    if len(quads) > step:
+        parts = [quads[begin : begin + step] for begin in range(0, len(quads), step)]
+        return np.concatenate([fill(key0, key1, part, sweeps, lane, stream) for part in parts], axis=1)
+    shape = len(sweeps), len(quads), _LANES
+    c0 = np.broadcast_to(quads.astype(np.uint64)[None, :, None], shape)
+    c1 = np.broadcast_to(sweeps.astype(np.uint64)[:, None, None], shape)
+    c2 = np.broadcast_to(np.arange(lane, lane + _LANES, dtype=np.uint64), shape)
+    c3 = np.broadcast_to(np.uint64(stream), shape)
+    k0, k1 = np.uint64(key0), np.uint64(key1)
+    for _ in range(10):
+        p, q = MULTIPLIERS[0] * c0, MULTIPLIERS[1] * c2
+        c0, c1, c2, c3 = (q >> _HALF) ^ c1 ^ k0, q & _LOW, (p >> _HALF) ^ c3 ^ k1, p & _LOW
+        k0, k1 = (k0 + STEPS[0]) & _LOW, (k1 + STEPS[1]) & _LOW
+    found = np.empty((len(sweeps), len(quads), 4, _LANES), np.uint32)
+    for r, part in enumerate((c0, c1, c2, c3)):
+        found[:, :, r] = part >> np.uint64(32 - BITS)
+    return found.reshape(len(sweeps), -1, _LANES)
+
+
+def scatter(x: Bytes, key0: Any, key1: Any, lane: int, stream: int) -> None:
+    """Write a random bit to every atom of every lane: the lowest of its word at sweep 0."""
+    step = _BATCH // 4 // _LANES
+    for quad in range(0, -(-len(x) // 4), step):
+        quads = np.arange(quad, min(quad + step, -(-len(x) // 4)))
+        rows = fill(key0, key1, quads, np.zeros(1, np.int64), lane, stream)[0]
+        part = x[4 * quad : 4 * quad + len(rows)]
+        part[...] = rows[: len(part)] & np.uint32(1)
+
+
+def chance(z: Floats, rule: int, powers: Floats) -> Floats:
+    """Return the probability to be true (heat bath) or to flip (Metropolis), by the kernels' own series."""
+    a = np.minimum(np.abs(z), _FAR)
+    n = (a * _LOG2E + 0.5).astype(np.int32)
+    r = -((a - n * _LN2_HIGH) - n * _LN2_LOW)
+    e = 1.0 + r * (1.0 / 11.0)
+    for k in range(10, 1, -1):
+        e = 1.0 + r * e * (1.0 / k)
+    e = (1.0 + r * e) * powers[n]
+    if rule == METROPOLIS:
+        return np.where(z == 0.0, 0.5, np.where(z < 0.0, e, 1.0))
+    return np.asarray(np.where(z > 0.0, 1.0, e) / (1.0 + e))
+
+
+# --- gates -----------------------------------------------------------------------------------------------
+
+
+def occurrences(
+    first: NDArray[np.int64],
+    child: NDArray[np.int32],
+    sign: NDArray[np.int8],
+    flat: NDArray[np.bool_],
+    clause: NDArray[np.bool_],
+    more_part: NDArray[np.int64],
+    more_gate: NDArray[np.int32],
+    start: NDArray[np.int64],
+    gate: NDArray[np.int32],
+) -> None:
+    """Write which gates each atom meets by itself, in four parts; see Wires."""
+    owner = np.repeat(np.arange(len(flat)), np.diff(first))
+    mine = flat[owner]
+    own = owner[mine]
+    part = 4 * child[mine].astype(np.int64) + np.where(clause[own], 0, 2) + np.where(sign[mine] > 0, 0, 1)
+    part = np.concatenate([part, more_part])
+    np.cumsum(np.bincount(part, minlength=len(start) - 1), out=start[1:])
+    gate[...] = np.concatenate([own, more_gate])[np.argsort(part, kind="stable")]
+
+
+def truth(wires: Any, counts: Counts, gates: Any) -> NDArray[np.bool_]:
+    """Return which of some gates are true, for the rows of their counts."""
+    off = (counts - wires.low[gates, None]) & wires.mask[gates, None]
+    return np.asarray(off <= wires.span[gates, None])
+
+
+def tally(
+    wires: Any,
+    first: NDArray[np.int64],
+    child: NDArray[np.int32],
+    sign: NDArray[np.int8],
+    x: Bytes,
+    counts: Counts,
+) -> None:
+    """Write the count of every gate; x has shape (atoms, 64), counts (gates, 64)."""
+    atoms = len(x)
+    sizes = np.diff(first)
+    counts[sizes == 0] = 0
+    nested = np.zeros(len(sizes), bool)
+    nested[np.repeat(np.arange(len(sizes)), sizes)[child >= atoms]] = True
+    flat = np.flatnonzero((sizes > 0) & ~nested)
+    ends = np.cumsum(sizes[flat])
+    begin = 0
+    while begin < len(flat):
+        done = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, done + _ROWS, side="right")))
+        some = flat[begin:end]
+        starts = np.cumsum(sizes[some]) - sizes[some]
+        at = np.repeat(first[some] - starts, sizes[some]) + np.arange(int(sizes[some].sum()))
+        met = x[child[at]] == (sign[at] > 0)[:, None]
+        counts[some] = np.add.reduceat(met, starts, axis=0, dtype=counts.dtype)
+        begin = end
+    for g in np.flatnonzero(nested).tolist():
+        part = slice(first[g], first[g + 1])
+        total = np.zeros(_LANES, counts.dtype)
+        for c, s in zip(child[part].tolist(), sign[part].tolist(), strict=True):
+            k = c - atoms
+            value = x[c] != 0 if k < 0 else truth(wires, counts[k : k + 1], [k])[0]
+            total += value == (s > 0)
+        counts[g] = total
+
+
+def weighed(wires: Any, counts: Counts, values: Floats, total: Floats) -> None:
+    """Add the values of the gates that are true in each lane to ``total``, shape (64,)."""
+    gates = np.flatnonzero(values)
+    for begin in range(0, len(gates), _ROWS):
+        some = gates[begin : begin + _ROWS]
+        rows = np.where(truth(wires, counts[some], some), values[some, None], 0.0)
+        total[:] = np.add.reduce(np.concatenate([total[None], rows]), axis=0)
+
+
+def keeps(wires: Any, counts: Counts, firm: NDArray[np.int64], lanes: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return which of some lanes have every firm gate as it must be."""
+    gates = np.where(firm >= 0, firm, -1 - firm)
+    found = truth(wires, counts[gates[:, None], lanes], gates) == (firm >= 0)[:, None]
+    return np.asarray(found.all(axis=0))
+
+
+# --- one atom --------------------------------------------------------------------------------------------
+
+
+class _Plans:
+    """The clauses that each atom meets by itself, with their weights, laid out when they are first needed."""
+
+    def __init__(self, wires: Any, weight: NDArray[Any]) -> None:
+        self.wires, self.whole = wires, weight.dtype != np.float64
+        small = self.whole and float(np.abs(weight.astype(np.float64)).sum()) < _SINGLE
+        self.kind: Any = np.float32 if small else np.float64
+        self.weight = weight.astype(self.kind)
+        self.known: dict[int, Any] = {}
+        self.sweeps: dict[bytes, _Steps] = {}
+
+    def of(self, i: int) -> Any:
+        """Return gates, weights, also as a column, whether there is more, how many want i true, and false."""
+        wires = self.wires
+        a, b, c, _, e = wires.start[4 * i : 4 * i + 5].tolist()
+        gates = wires.gate[a:c].astype(np.intp)
+        weights = np.concatenate([self.weight[gates[: b - a]], -self.weight[gates[b - a :]]])
+        more = c < e or wires.pairs[4 * i] < wires.pairs[4 * i + 4] or wires.program[i] < wires.program[i + 1]
+        found = gates, weights, weights[:, None], bool(more), (b - a, c - b)
+        self.known[i] = found
+        return found
+
+    def steps(self, order: NDArray[np.int32]) -> _Steps:
+        """Return the steps of a sweep in this order."""
+        name = order.tobytes()
+        found = self.sweeps.get(name)
+        if found is None:
+            if len(self.sweeps) >= _ORDERS:
+                self.sweeps.clear()
+            found = self.sweeps[name] = _Steps(self, order)
+        return found
+
+
+class _Steps:
+    """A sweep as steps, each a single atom with more than clauses, or some atoms that share no gate.
+
+    Attributes
+    ----------
+    place
+        The atoms' places in the order, step by step.
+    parts
+        For each step the first and the last of these, and an atom, or a :class:`_Together`.
+    back
+        Where each place of the order is among ``place``.
+    words
+        The words made last: what they are for, the first sweep, and they themselves.
+    """
+
+    def __init__(self, plans: _Plans, order: NDArray[np.int32]) -> None:
+        wires = plans.wires
+        numbers = order.tolist()
+        late = np.zeros(len(wires.low), np.int64)  # by gate: the latest step that changes it
+        own: dict[int, int] = {}  # and by atom
+        after = np.empty(len(numbers), np.int64)
+        meetings = [(starts, gates) for starts, gates in wires.meetings() if len(gates)]
+        for at, i in enumerate(numbers):
+            met = [gates[starts[i] : starts[i + 1]] for starts, gates in meetings]
+            when = 1 + max([own.get(i, 0), *(int(late[gates].max(initial=0)) for gates in met)])
+            for gates in met:
+                late[gates] = when
+            own[i] = after[at] = when
+        self.place = np.argsort(after, kind="stable")
+        self.back = np.argsort(self.place)
+        self.parts: list[tuple[slice, int | _Together]] = []
+        alone = [(plans.known.get(i) or plans.of(i))[3] for i in order[self.place].tolist()]
+        begin = 0
+        while begin < len(numbers):
+            end = begin + 1
+            while (
+                not alone[begin]
+                and end < min(len(numbers), begin + _WIDE)
+                and not alone[end]
+                and after[self.place[end]] == after[self.place[begin]]
+            ):
+                end += 1
+            atoms = order[self.place[begin:end]].astype(np.intp)
+            part = int(atoms[0]) if alone[begin] else _Together(plans, atoms)
+            self.parts.append((slice(begin, end), part))
+            begin = end
+        self.words: tuple[Any, int, NDArray[np.uint32]] | None = None
+
+
+class _Together:
+    """Atoms that share no gate, and the clauses that they meet."""
+
+    def __init__(self, plans: _Plans, atoms: NDArray[np.intp]) -> None:
+        known = [plans.known.get(i) or plans.of(i) for i in atoms.tolist()]
+        sizes = [len(each[0]) for each in known]
+        self.atoms = atoms
+        self.gates = np.concatenate([each[0] for each in known])
+        self.owner = np.repeat(np.arange(len(atoms)), sizes)
+        self.negated = np.concatenate([np.repeat([0, 1], each[4]) for each in known]).astype(np.uint8)[
+            :, None
+        ]
+        self.sign = np.where(self.negated, -1, 1).astype(np.int8)
+        weights = np.concatenate([each[1] for each in known])
+        self.matrix: NDArray[Any] | None = None
+        if plans.whole and len(plans.wires.program) <= _MATRIX:
+            self.matrix = np.zeros((len(atoms), len(weights)), plans.kind)
+            self.matrix[self.owner, np.arange(len(weights))] = weights
+        self.column = weights[:, None]
+        # By column, each atom's clauses from first to last, and then nothing: the row after all others.
+        layer = np.arange(1 + max(sizes))[:, None]
+        self.layers = np.where(layer < sizes, np.cumsum(sizes) - sizes + layer, len(weights))
+
+    def weigh(self, now: Bytes, near: Counts) -> NDArray[Any]:
+        """Return the log-odds, shape (atoms, 64), by the atoms' values and the counts of their gates."""
+        turns = np.equal(near, now.take(self.owner, 0) ^ self.negated)
+        if self.matrix is not None:
+            return np.asarray(self.matrix @ turns.astype(self.matrix.dtype))
+        rows = np.zeros((len(turns) + 1, _LANES))
+        np.multiply(turns, self.column, out=rows[:-1])
+        return np.asarray(np.add.reduce(rows[self.layers], axis=0))  # one after the other, as kernels add
+
+
+_recent: list[tuple[NDArray[Any], NDArray[Any], _Plans]] = []  # chains are called again and again
+
+
+def _plans(wires: Any, weight: NDArray[Any]) -> _Plans:
+    for start, known, plans in tuple(_recent):
+        if start is wires.start and known is weight:
+            return plans
+    found = _Plans(wires, weight)
+    _recent.insert(0, (wires.start, weight, found))
+    del _recent[4:]
+    return found
+
+
+class _Atoms:
+    """The atoms of a network in some states.
+
+    ``weigh(i)`` returns the log-odds of atom i, which stay until the next call; ``move(i, change)`` then
+    brings the counts up to date, where ``change`` is 1 where it became true, 255 where false, else 0.
+    """
+
+    def __init__(self, wires: Any, weight: NDArray[Any], x: Bytes, counts: Counts) -> None:
+        self.wires, self.counts, self.plans = wires, counts, _plans(wires, weight)
+        self.whole, self.kind, self.weight = self.plans.whole, self.plans.kind, self.plans.weight
+        self.known, self.start = self.plans.known, wires.start
+        self.rows = list(x)
+        self.odds, self.false = np.zeros(_LANES, self.kind), np.zeros(_LANES, np.uint8)
+        self.rooms: dict[tuple[int, int], Any] = {}
+        self.moved: list[Counts] = []
+
+    def _room(self, key: tuple[int, int]) -> Any:
+        """Return arrays for so many clauses that want an atom true, and so many that want it false."""
+        near = np.empty((sum(key), _LANES), self.counts.dtype)
+        turns = np.empty(near.shape, np.bool_)
+        parts = [array[part] for array in (near, turns) for part in (slice(key[0]), slice(key[0], None))]
+        self.rooms[key] = near, *parts, turns, np.empty(near.shape, self.kind)
+        return self.rooms[key]
+
+    def weigh(self, i: int) -> NDArray[Any]:
+        """Return the log-odds of atom i given all the others."""
+        gates, weights, column, more, key = self.known.get(i) or self.plans.of(i)
+        near, first, last, turns_first, turns_last, turns, rows = self.rooms.get(key) or self._room(key)
+        true, false, odds = self.rows[i], self.false, self.odds
+        np.bitwise_xor(true, 1, out=false)
+        self.counts.take(gates, 0, near, "clip")
+        np.equal(first, true, out=turns_first)
+        np.equal(last, false, out=turns_last)
+        if self.whole:
+            np.copyto(rows, turns)
+            np.dot(weights, rows, out=odds)
+        elif len(rows):
+            np.multiply(turns, column, out=rows)
+            np.add.reduce(rows, axis=0, out=odds)
+        else:
+            odds.fill(0)
+        if more:
+            self._weigh_others(i)
+        return odds
+
+    def move(self, i: int, change: Bytes) -> None:
+        """Bring all counts up to date."""
+        gates, _, _, more, key = self.known[i]
+        step = change if self.counts.dtype == np.uint8 else change.view(np.int8).astype(self.counts.dtype)
+        near, first, last = self.rooms[key][:3]
+        np.add(first, step, out=first)
+        np.subtract(last, step, out=last)
+        self.counts[gates] = near
+        if more:
+            self._move_others(i, change, step)
+
+    def _weigh_others(self, i: int) -> None:
+        """Add what other gates than clauses by themselves give."""
+        wires, counts, odds = self.wires, self.counts, self.odds
+        _, _, c, d, e = self.start[4 * i : 4 * i + 5].tolist()
+        true, false = self.rows[i], self.false
+        for begin, end, own, plus in ((c, d, true, True), (d, e, false, False)):
+            for g in wires.gate[begin:end].tolist():
+                low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
+                rest = counts[g] - own - low
+                rise = _rise(((rest + counts.dtype.type(1)) & mask) <= span, (rest & mask) <= span)
+                gain = self.weight[g] * rise
+                odds += gain if plus else -gain
+        self._weigh_pairs(i)
+        self._weigh_program(i)
+
+    def _pairs(self, i: int) -> Iterator[tuple[int, int, int]]:
+        wires = self.wires
+        for part in range(4):
+            for j in range(wires.pairs[4 * i + part], wires.pairs[4 * i + part + 1]):
+                yield part, int(wires.upper[j]), int(wires.under[j])
+
+    def _weigh_pairs(self, i: int) -> None:
+        counts, odds, zero = self.counts, self.odds, self.kind(0)
+        true, false = self.rows[i], self.false
+        for part, g, h in self._pairs(i):
+            w = self.weight[g]
+            turns = counts[h] == (false if part & 1 else true)
+            if part == 0:
+                odds -= np.where(turns & (counts[g] == false), w, zero)
+            elif part == 1:
+                odds += np.where(turns & (counts[g] == true), w, zero)
+            else:
+                odds += np.where(turns, np.where((counts[g] & 1) == true, w, -w), zero)
+
+    def _weigh_program(self, i: int) -> None:
+        wires, counts, odds = self.wires, self.counts, self.odds
+        base, end = int(wires.program[i]), int(wires.program[i + 1])
+        if base == end:
+            return
+        kind = counts.dtype.type
+        true, false = self.rows[i], self.false
+        known = np.where(true != 0, ~kind(0), kind(0))
+        turn = d = np.zeros(_LANES, counts.dtype)
+        turned: dict[int, Counts] = {}
+        self.moved = []
+        for k in range(base, end):
+            g, code = int(wires.step_gate[k]), int(wires.step_kind[k])
+            low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
+            plain = code & 7
+            clause = code & 16
+            if plain == 2:
+                d = turn
+            elif plain == 3:
+                d = kind(0) - turn
+            elif plain == 4:
+                d = np.zeros(_LANES, counts.dtype)
+                for m in range(wires.step_kids[k], wires.step_kids[k + 1]):
+                    slot, sign = int(wires.kid_slot[m]), int(wires.kid_sign[m])
+                    step = kind(1) if slot < 0 else turned[slot]
+                    d = d + step if sign > 0 else d - step
+            if clause and plain == 0:
+                turn = (counts[g] == true).astype(counts.dtype)
+            elif clause and plain == 1:
+                turn = kind(0) - (counts[g] == false).astype(counts.dtype)
+            elif clause and plain < 4:
+                without = counts[g] - (d & known)
+                turn = np.where(np.minimum(without, without + d) == 0, d, kind(0))
+            else:
+                if plain < 2:
+                    d = np.full(_LANES, kind(1) if plain == 0 else ~kind(0))
+                without = counts[g] - (d & known) - low
+                turn = (((without + d) & mask) <= span).astype(counts.dtype) - (
+                    (without & mask) <= span
+                ).astype(counts.dtype)
+            if code & 8:
+                turned[k - base] = turn
+            self.moved.append(d)
+            if self.weight[g] != 0:
+                odds += self.weight[g] * turn.astype(np.int8)
+
+    def _move_others(self, i: int, change: Bytes, step: Counts) -> None:
+        wires, counts = self.wires, self.counts
+        _, _, c, d, e = self.start[4 * i : 4 * i + 5].tolist()
+        for g in wires.gate[c:d].tolist():
+            counts[g] += step
+        for g in wires.gate[d:e].tolist():
+            counts[g] -= step
+        true, false = self.rows[i] - change, self.false  # as they were
+        none = counts.dtype.type(0)
+        for part, g, h in self._pairs(i):
+            moves = np.where(counts[h] == (false if part & 1 else true), step, none)
+            counts[h] += -step if part & 1 else step
+            counts[g] += moves if part in (1, 2) else -moves
+        base = int(wires.program[i])
+        up, down = change == 1, change > 1
+        for k in range(base, int(wires.program[i + 1])):
+            g, plain = int(wires.step_gate[k]), int(wires.step_kind[k]) & 7
+            if plain == 0:
+                counts[g] += step
+            elif plain == 1:
+                counts[g] -= step
+            else:
+                moved = self.moved[k - base]
+                counts[g] += np.where(up, moved, none) - np.where(down, moved, none)
+
+
+def _rise(after: NDArray[np.bool_], before: NDArray[np.bool_]) -> NDArray[np.int8]:
+    return after.astype(np.int8) - before.astype(np.int8)
+
+
+# --- all atoms -------------------------------------------------------------------------------------------
+
+
+def sweeps(
+    wires: Any,
+    weight: NDArray[Any],
+    x: Bytes,
+    counts: Counts,
+    total: NDArray[Any],
+    order: NDArray[np.int32],
+    betas: Floats,
+    tables: NDArray[np.uint32],
+    clips: NDArray[np.int32],
+    powers: Floats,
+    moved: Counts,
+    turned: Counts,
+    key0: Any,
+    key1: Any,
+    sweep: int,
+    lane: int,
+    rule: int,
+    firm: NDArray[np.int64],
+    best: NDArray[Any],
+    best_x: Bytes,
+    goal: Any,
+) -> int:
+    """Do one sweep for every row of β; see the kernel. ``moved`` and ``turned`` are not needed."""
+    del moved, turned
+    atoms = _Atoms(wires, weight, x, counts)
+    steps = atoms.plans.steps(order)
+    gains = np.zeros((1 + len(order), _LANES))  # the total, and what each atom adds to it
+    narrow = counts.dtype == np.uint8
+    for s, words in _words(steps, key0, key1, order, sweep, len(betas), lane):
+        decide = _decider(rule, words, tables[s], int(clips[s]), betas[s], powers, atoms.kind)
+        for at, part in steps.parts:
+            if isinstance(part, int):
+                now = atoms.rows[part][None]
+                odds = atoms.weigh(part)[None]
+            else:
+                now, near = x.take(part.atoms, 0), counts.take(part.gates, 0)
+                odds = part.weigh(now, near)
+            new = decide(at, odds, now)
+            change = new - now
+            np.multiply(odds, change.view(np.int8), out=gains[1:][at])
+            if isinstance(part, int):
+                now[...] = new
+                atoms.move(part, change[0])
+            else:
+                x[part.atoms] = new
+                step = change.view(np.int8).take(part.owner, 0) * part.sign
+                near += step.view(np.uint8) if narrow else step.astype(counts.dtype)
+                counts[part.gates] = near
+        if atoms.whole:
+            total += gains.sum(axis=0).astype(np.int64)
+        else:  # in the order of the atoms, as kernels do
+            gains[1:] = gains[1:][steps.back]
+            gains[0] = total
+            total[:] = np.add.reduce(gains, axis=0)
+        _remember(wires, x, counts, total, firm, best, best_x)
+        if best[0] >= goal:
+            return s + 1
+    return len(betas)
+
+
+def _words(
+    steps: _Steps, key0: Any, key1: Any, order: NDArray[np.int32], sweep: int, number: int, lane: int
+) -> Iterator[tuple[int, NDArray[np.uint32]]]:
+    """Yield the number of each sweep with its words, shape (atoms of the order, 64), by steps."""
+    quads, where = np.unique(order >> 2, return_inverse=True)
+    place = (4 * where + (order & 3))[steps.place]
+    most = max(1, _BATCH // max(1, 4 * len(quads) * _LANES))
+    name = int(key0), int(key1), lane
+    for s in range(number):
+        known = steps.words
+        if known is None or known[0] != name or not known[1] <= sweep + s < known[1] + len(known[2]):
+            follows = known is not None and known[0] == name and known[1] + len(known[2]) == sweep + s
+            ahead = np.arange(sweep + s, sweep + s + min(most, most if follows else number - s))
+            known = name, sweep + s, fill(key0, key1, quads.astype(np.int64), ahead, lane, 0)
+            steps.words = known
+        yield s, known[2][sweep + s - known[1]][place]
+
+
+def _decider(
+    rule: int,
+    words: NDArray[np.uint32],
+    table: NDArray[np.uint32],
+    clip: int,
+    beta: Floats,
+    powers: Floats,
+    kind: Any,
+) -> Decide:
+    """Return what turns the log-odds of some atoms, by their rows of words, into their new values."""
+    if clip >= 0:
+        return _by_table(rule, words, table[: 2 * clip + 1], clip, kind)
+    return _by_series(rule, words, beta, powers)
+
+
+def _by_table(
+    rule: int, words: NDArray[np.uint32], table: NDArray[np.uint32], clip: int, kind: Any
+) -> Decide:
+    """Decide by thresholds, if probabilities rise with the log-odds, or by looking them up."""
+    part = table[:clip] if rule == METROPOLIS else table
+    rises = bool((part[1:] >= part[:-1]).all())
+    if rule == METROPOLIS:
+        rises = rises and bool((table[clip + 1 :] > words.max(initial=0)).all())
+    if not rises:
+
+        def look(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:
+            n = odds.astype(np.int64)
+            n = np.where(now != 0, -n, n) if rule == METROPOLIS else n
+            yes = words[at] < table[np.clip(n, -clip, clip) + clip]
+            return np.asarray((yes ^ (now != 0) if rule == METROPOLIS else yes).astype(np.uint8))
+
+        return look
+    place = np.searchsorted(part, words.ravel(), side="right").reshape(words.shape)
+    least = (place - clip).astype(kind)
+    least[place == 0] = -np.inf
+    if rule == HEAT_BATH:
+        least[place == len(part)] = np.inf
+
+        def rise(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:  # noqa: ARG001 - the same for all
+            return np.asarray(np.greater_equal(odds, least[at]).view(np.uint8))
+
+        return rise
+    stay = words >= table[clip]  # of flips that change nothing
+
+    def flip(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:
+        gain = np.where(now, -odds, odds)
+        yes = np.greater_equal(gain, least[at])
+        np.greater(yes, np.equal(gain, 0) & stay[at], out=yes)
+        return np.asarray(np.bitwise_xor(yes.view(np.uint8), now))
+
+    return flip
+
+
+def _by_series(rule: int, words: NDArray[np.uint32], beta: Floats, powers: Floats) -> Decide:
+    """Decide by the logit of a word (heat bath) or its log, and by the series where that is too near."""
+    u = (words + 0.5) * _SCALE
+    least = np.log(u) if rule == METROPOLIS else np.log(u / (1.0 - u))
+
+    def decide(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:
+        z = beta * odds
+        if rule == METROPOLIS:
+            np.negative(z, out=z, where=now != 0)
+        limit = least[at]
+        yes = z > limit
+        near = np.abs(z - limit) < _NEAR
+        if rule == METROPOLIS:
+            near |= z == 0
+        if near.any():
+            yes[near] = u[at][near] < chance(z[near], rule, powers)
+        found = yes.view(np.uint8)
+        return np.asarray(np.bitwise_xor(found, now) if rule == METROPOLIS else found)
+
+    return decide
+
+
+def _remember(
+    wires: Any,
+    x: Bytes,
+    counts: Counts,
+    total: NDArray[Any],
+    firm: NDArray[np.int64],
+    best: NDArray[Any],
+    best_x: Bytes,
+) -> None:
+    """Copy the best state that keeps all hard formulae, if it is better than the one so far."""
+    lanes = np.flatnonzero(total > best[0])
+    if len(lanes) and len(firm):
+        lanes = lanes[keeps(wires, counts, firm, lanes)]
+    if len(lanes):
+        chosen = lanes[np.argmax(total[lanes])]
+        best[0] = total[chosen]
+        best_x[:] = x[: len(best_x), chosen]
+
+
+def jumps(
+    wires: Any,
+    weight: NDArray[Any],
+    x: Bytes,
+    counts: Counts,
+    total: NDArray[Any],
+    members: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    betas: Floats,
+    powers: Floats,
+    moved: Counts,
+    turned: Counts,
+    key0: Any,
+    key1: Any,
+    sweep: int,
+    lane: int,
+) -> None:
+    """Offer each lane to flip all atoms of a group at once, for every group in turn; see the kernel."""
+    del moved, turned
+    atoms = _Atoms(wires, weight, x, counts)
+    groups = len(starts) - 1
+    luck = (words_of(key0, key1, groups, sweep, lane) + 0.5) * _SCALE
+    change = np.empty(_LANES, np.uint8)
+
+    def flip(i: int, where: NDArray[np.bool_] | None) -> NDArray[Any]:
+        odds = atoms.weigh(i)
+        now = atoms.rows[i]
+        np.subtract(atoms.false, now, out=change)
+        if where is not None:
+            change[~where] = 0
+        now += change
+        atoms.move(i, change)
+        return odds * change.view(np.int8)
+
+    for k in range(groups):
+        group = members[starts[k] : starts[k + 1]].tolist()
+        gain = np.zeros(_LANES, total.dtype)
+        for i in group:
+            gain += flip(i, None).astype(total.dtype)
+        refused = luck[k] >= chance(betas * gain, METROPOLIS, powers)
+        total += np.where(refused, total.dtype.type(0), gain)
+        if refused.any():
+            for i in reversed(group):
+                flip(i, refused)
+
+
+def words_of(key0: Any, key1: Any, groups: int, sweep: int, lane: int) -> NDArray[np.uint32]:
+    """Return the words that decide about groups, shape (groups or some more, 64)."""
+    return np.asarray(fill(key0, key1, np.arange(-(-groups // 4)), np.array([sweep]), lane, 2)[0])
+
+
+def fields(
+    wires: Any,
+    weight: NDArray[Any],
+    x: Bytes,
+    counts: Counts,
+    order: NDArray[np.int32],
+    moved: Counts,
+    turned: Counts,
+    out: NDArray[Any],
+) -> None:
+    """Write the log-odds of each atom of ``order`` given all the others in ``out``, shape (atoms, 64)."""
+    del moved, turned
+    atoms = _Atoms(wires, weight, x, counts)
+    for row, i in zip(out, order.tolist(), strict=True):
+        row[:] = atoms.weigh(i)

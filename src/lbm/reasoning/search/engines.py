@@ -1,0 +1,37 @@
+"""Which engines a search may use: compiled ones only if they are compiled, and there is time to load them."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from typing import Final
+
+from lbm.reasoning import clock
+
+LOADING: Final = 2.5
+"""Seconds that must be left for a compiler to be loaded: that takes one, or two on a busy machine."""
+
+
+def loaded() -> bool:
+    """Return whether compiled code can be used at once."""
+    return "numba" in sys.modules
+
+
+def usable(piece: str, deadline: float) -> bool:
+    """Return whether compiled loops can be used: they are compiled, and loaded or there is time for that.
+
+    Where they are not, they are compiled in a process beside.
+    """
+    from lbm.reasoning.engine.ready import is_warm, warm_aside
+
+    if not is_warm(piece):
+        warm_aside()
+        return False
+    return loaded() or deadline - clock.now() > LOADING
+
+
+def held() -> AbstractContextManager[None]:
+    """Let chains in a block run in NumPy, unless compiled code is loaded."""
+    from lbm.reasoning.engine.ready import without_compiler
+
+    return without_compiler()

@@ -1,0 +1,263 @@
+"""Searches keep their time, on a clock that is counted, and load no more than they need."""
+
+import random
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from lbm.errors import NoAnswer, NoWorlds
+from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.formula import atom
+from lbm.knowledge.parser import parse
+from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.reasoning import clock, exact
+from lbm.reasoning.optimum import best
+from lbm.reasoning.search import engines, routes, satisfy
+from lbm.reasoning.search.judge import Judge
+from lbm.reasoning.solvers import proof
+from lbm.reasoning.status import settle
+from tests.oracles import worlds
+
+PHASES = ("_exactly", "_listen", "_run_plainly", "_glance", "_anneal")
+
+
+def clauses(atoms, number, *, seed=0, hard=0.0, most=50):
+    """Return random clauses of three literals, packed, some of them hard."""
+    rng = random.Random(seed)
+    names = tuple(f"x{i}" for i in range(1, atoms + 1))
+    rows = [[rng.choice([1, -1]) * v for v in rng.sample(range(1, atoms + 1), 3)] for _ in range(number)]
+    weights = [0 if rng.random() < hard else rng.randint(1, most) for _ in rows]
+    packed = Clauses(names, np.array(rows, np.int32).ravel(), np.arange(0, 3 * number + 1, 3, dtype=np.int64))
+    return Theory.from_parts(names, PackedStatements(packed, np.array(weights, np.int64)))
+
+
+def formulae(atoms, number, seed=0):
+    """Return formulae that are no clauses, hard and soft."""
+    rng = random.Random(seed)
+    rows = []
+    for i in range(number):
+        a, b, c, d = (f"x{j}" for j in rng.sample(range(atoms), 4))
+        text = f"({a} & {b}) | ({c} ^ {d})"
+        rows.append(text if i % 3 else (rng.randint(1, 9), text))
+    return Theory(rows)
+
+
+@contextmanager
+def no_process(monkeypatch):
+    """Let RC2 be silent, so that all others have to end by themselves."""
+
+    class Silence:
+        def next(self, until):
+            return None
+
+    @contextmanager
+    def silent(*_, **__):
+        yield Silence()
+
+    monkeypatch.setattr(routes, "maxsat", silent)
+    yield
+
+
+# --- the deadline ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_phase_begins_after_the_deadline(seed, counted_clock, monkeypatch):
+    """Whatever the phases take, each looks at the clock before it begins."""
+    rng = random.Random(seed)
+    begun = []
+
+    def phase(name):
+        def run(self, *_):
+            begun.append((name, counted_clock.time))
+            counted_clock.time += rng.choice([0.0, 0.3, 0.9, 2.0])
+
+        return run
+
+    for name in PHASES:
+        monkeypatch.setattr(routes._Search, name, phase(name))
+    monkeypatch.setattr(engines, "loaded", lambda: rng.random() < 0.5)
+    monkeypatch.setattr(engines, "usable", lambda *_: rng.random() < 0.5)
+    theory = clauses(30, 100, hard=0.1)
+    deadline = counted_clock.time + 2.0
+    with no_process(monkeypatch):
+        routes.find(Judge(theory, None), deadline)
+    work = [time for name, time in begun if name != "_listen"]  # which itself ends at once
+    assert all(time <= deadline for time in work)
+
+
+@pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
+@pytest.mark.parametrize("kind", ["soft", "mixed", "formulae"])
+def test_past_the_deadline_the_clock_is_looked_at_only_to_stop(atoms, kind, counted_clock, monkeypatch):
+    theory = formulae(atoms, 3 * atoms) if kind == "formulae" else None
+    theory = theory or clauses(atoms, 4 * atoms, hard=0.0 if kind == "soft" else 0.3)
+    counted_clock.step = 0.01
+    looks = []
+    begun = counted_clock.time
+    with no_process(monkeypatch):
+        monkeypatch.setattr(routes, "_HEAD_START", 0.0)
+        try:
+            found = best(theory, seconds=0.5, seed=0)
+        except NoAnswer:
+            found = None
+    looks.append(counted_clock.time - begun)
+    if found is not None:
+        assert theory.is_model(found.world)
+    assert looks[0] <= 0.5 + 60 * counted_clock.step
+
+
+def test_one_attempt_is_made_however_late_it_is(counted_clock, monkeypatch):
+    """The command line's limit has passed: propagation and one call of a SAT solver are made all the same."""
+    counted_clock.step = 0.01
+    clock_limit = clock._limit.set(counted_clock.time - 10)
+    try:
+        theory = clauses(129, 300, hard=0.9)
+        with no_process(monkeypatch):
+            found = best(theory, seconds=1, seed=0)
+    finally:
+        clock._limit.reset(clock_limit)
+    assert theory.is_model(found.world)
+
+
+def test_time_that_is_up_is_no_proof(counted_clock):
+    counted_clock.step = 1.0
+    theory = clauses(129, 600, hard=1.0)
+    assert satisfy.prove(theory, seconds=0.5).satisfiable is None
+    assert settle(theory, atom("x1"), deadline=counted_clock.time + 1).status is None
+
+
+def test_the_time_for_blame_is_bounded(monkeypatch):
+    """Whether evidence or theory leaves no world is found out within the time that is left."""
+    asked = []
+
+    def noted(theory, *, given=None, seconds=None):
+        asked.append(seconds)
+
+    monkeypatch.setattr(exact, "satisfiable", noted)
+    theory, given = Theory(["a"]), parse("~a")
+    with clock.until(clock.now() + 5), pytest.raises(NoWorlds) as caught:
+        exact.log_partition(theory, given=given)
+    assert asked[0] is not None
+    assert asked[0] <= 5
+    assert caught.value.evidence == given  # not known to be the theory's fault
+
+
+# --- whoever is right first --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("atoms", [65, 129])
+def test_what_settles_a_question_ends_the_others(atoms, monkeypatch):
+    """RC2 says "next" at the first tick of exact work, which then goes no further."""
+    theory = clauses(atoms, 2 * atoms, hard=0.2)
+    known = best(theory, seconds=30, seed=0)
+    assert known.optimal
+    event = routes.Event("next", lost=int(known.lost), world="".join("01"[v] for v in known.world.values()))
+
+    class Told:
+        def next(self, until):
+            return told.pop() if told else None
+
+    @contextmanager
+    def telling(*_, **__):
+        yield Told()
+
+    monkeypatch.setattr(routes, "maxsat", telling)
+    monkeypatch.setattr(routes._Search, "_guess", lambda _: told.append(event))
+    monkeypatch.setattr(routes._Search, "_anneal", lambda *_: pytest.fail("it was settled"))
+    told = []
+    found = best(theory, seconds=600, seed=0)
+    assert found.optimal
+    assert found.lost == known.lost
+
+
+def test_exact_work_stops_when_it_is_no_longer_needed():
+    ticks = []
+
+    def stop():
+        ticks.append(1)
+        return len(ticks) > 3
+
+    theory = formulae(30, 60)
+    with clock.until(clock.now() + 600, stop), pytest.raises(NoAnswer):
+        exact.best_worlds(theory)
+    assert len(ticks) == 4
+
+
+LOADED = """
+import sys
+import lbm
+rows = {rows!r}
+theory = lbm.Theory(rows)
+found = lbm.best(theory, seconds={seconds})
+assert found.optimal, found
+print("numba" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("seconds", [1, 600])
+def test_what_rc2_and_a_sat_solver_settle_loads_no_compiler(seconds):
+    rng = random.Random(3)
+    rows = [" | ".join(f"x{i}" for i in rng.sample(range(60), 3)) for _ in range(50)]
+    rows += [(1, f"~x{i}") for i in range(60)]
+    program = LOADED.format(rows=rows, seconds=seconds)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_a_compiler_is_not_loaded_where_there_is_no_time_for_it(counted_clock, monkeypatch):
+    monkeypatch.setattr(engines, "loaded", lambda: False)
+    assert engines.usable("lanes", counted_clock.time + engines.LOADING + 1)
+    assert not engines.usable("lanes", counted_clock.time + engines.LOADING - 1)
+
+
+# --- satisfiable -------------------------------------------------------------------------------------
+
+
+def test_walks_find_what_the_solver_does_not(monkeypatch):
+    """A solver that never ends is interrupted as soon as a walk has found a model."""
+    monkeypatch.setattr(satisfy, "_ALONE", 0.0)
+    theory = clauses(250, 1000, seed=5, hard=1.0)
+    calls = []
+    prove = proof.prove
+
+    def noted(theory, *, seconds, meanwhile):
+        def once():
+            found = meanwhile()
+            calls.append(found)
+            return found
+
+        return prove(theory, seconds=seconds, meanwhile=once)
+
+    class Endless:
+        def __init__(self, **_):
+            self.stop = False
+
+        def add_clause(self, _):
+            pass
+
+        def solve_limited(self, *_, **__):
+            while not self.stop:
+                pass
+
+        def interrupt(self):
+            self.stop = True
+
+        def delete(self):
+            pass
+
+    monkeypatch.setattr(proof, "prove", noted)
+    monkeypatch.setattr("pysat.solvers.Solver", Endless)
+    assert satisfy.prove(theory, seconds=600).satisfiable
+    assert calls[-1] is not None
+
+
+@pytest.mark.parametrize("atoms", [4, 6])
+def test_side_by_side_they_say_what_looking_at_every_world_says(atoms, monkeypatch):
+    monkeypatch.setattr(satisfy, "_ALONE", 0.0)
+    for seed in range(30):
+        theory = clauses(atoms, 5 * atoms, seed=seed, hard=1.0)
+        known = any(theory.is_model(world) for world in worlds(theory.atoms))
+        assert satisfy.prove(theory, seconds=600).satisfiable is known
