@@ -47,7 +47,7 @@ LINGER: Final = 60.0
 """Seconds that the process beside may go on after the one that started it has ended."""
 
 _SOURCES: Final = (
-    "compiled kernels sliced sliced_rows energy dense presolve walks".split()
+    "compiled kernels sliced sliced_rows energy_kernels dense_kernels presolve walks".split()
 )  # that hold kernels
 _NEEDS: Final = {"sliced": "sliced_rows"}  # modules to load before the kernels of a piece are compiled
 _LOOKS: Final = 0.2  # seconds between two looks at what has been compiled meanwhile
@@ -187,9 +187,7 @@ def loops(weights: np.dtype[Any] | None = None, counts: np.dtype[Any] | None = N
 
     Both have the same functions, with the same results.
     """
-    of_counts = "uint8" if counts is None else str(counts)
-    of_weights = ("int16" if of_counts == "uint8" else "int32") if weights is None else str(weights)
-    return loaded("kernels" if _runs_compiled(f"lanes {of_weights} {of_counts}") else "plain")
+    return loaded("kernels" if _runs_compiled(_piece(weights, counts)) else "plain")
 
 
 def _runs_compiled(piece: str) -> bool:
@@ -208,6 +206,15 @@ def without_compiler() -> Iterator[None]:
         yield
     finally:
         _held.reset(before)
+
+
+@cache
+def _piece(weights: np.dtype[Any] | None, counts: np.dtype[Any] | None) -> str:
+    """Return the piece that has the chains for these types; None: the first that there is."""
+    of_counts = "uint8" if counts is None else str(counts)
+    return (
+        f"lanes {('int16' if of_counts == 'uint8' else 'int32') if weights is None else weights} {of_counts}"
+    )
 
 
 def loaded(name: str) -> Any:
