@@ -4,6 +4,8 @@
 PYTHON  ?= python3
 WORKERS ?= 2
 SEED    ?= 0
+JOBS    ?= 1
+MINUTES ?= 10
 VENV    := .venv
 BIN     := $(VENV)/bin
 heading  = @printf '\n== %s\n' "$(1)"
@@ -13,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
 .NOTPARALLEL:
-.PHONY: help setup aleph demo test coverage check format lint types contracts examples notebooks docs wheel bench lock clean
+.PHONY: help setup aleph demo test certainty matrix fuzz coverage check format lint types contracts examples notebooks docs wheel bench lock clean
 
 help:                     ## these lines
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -49,6 +51,18 @@ demo: setup               ## the tour: from formulae to machines, learning, rela
 test: setup               ## all tests and the examples in docstrings, README and docs
 	$(call heading,tests)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED) $(if $(ORDER),--shuffle=$(ORDER))
+
+certainty: setup          ## 2,000 questions whose answers are known, asked of chains: 45 minutes; SEED=1 asks others
+	$(call heading,certainty)
+	$(BIN)/python tools/certainty.py --seed $(SEED) --jobs $(JOBS)
+
+matrix: setup             ## every question, by every method, of theories of 10 to 10,000 atoms: an hour or more
+	$(call heading,matrix of sizes)
+	$(BIN)/python tools/matrix.py $(if $(SIZES),--sizes $(SIZES))
+
+fuzz: setup               ## new random questions and examples for MINUTES=10; failures are stored in tests/found
+	$(call heading,fuzz)
+	$(BIN)/python tools/fuzz_rounds.py --minutes $(MINUTES)
 
 coverage: setup           ## the same, twice as slow, and how much of the source they reach
 	$(call heading,coverage)

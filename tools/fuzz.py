@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -276,12 +276,19 @@ def all_of(parts: Sequence[Formula]) -> Formula:
 
 def random_theory(rng: random.Random) -> Theory:
     """Return a theory of one of many shapes."""
+    return random_source(rng)[0]
+
+
+def random_source(rng: random.Random) -> tuple[Theory, str, str]:
+    """Return a theory of one of many shapes, with text that says the same and its format."""
     kind = rng.random()
     atoms = rng.randint(9, 12) if rng.random() < 0.02 else rng.choice([1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 8])
     if kind < 0.03:  # nothing to speak of, or hardly
-        return Theory([(rng.choice([None, 2, -3]), sentence(rng, 0)) for _ in range(rng.randint(0, 2))])
+        theory = Theory([(rng.choice([None, 2, -3]), sentence(rng, 0)) for _ in range(rng.randint(0, 2))])
+        return theory, str(theory), "lbm"
     if kind < 0.15:
-        return packed_theory(rng, atoms)
+        text, form = packed_text(rng, atoms)
+        return read_source(text, form), text, form
     length = rng.randint(0, 6)
     nodes = 40 if rng.random() < 0.1 else 12
     formulae = [sentence(rng, atoms, nodes) for _ in range(length)]
@@ -299,11 +306,17 @@ def random_theory(rng: random.Random) -> Theory:
     if 0.85 < kind < 0.9:  # many scores that are the same
         statements = [(None if w is None else rng.choice([1, 1, -1, 2]), f) for w, f in statements]
     idle = rng.sample([f"x{i}" for i in range(1, atoms + 1)] + ["idle", "idle too"], rng.randint(0, 2))
-    return Theory(statements, atoms=idle if rng.random() < 0.3 else ())
+    theory = Theory(statements, atoms=idle if rng.random() < 0.3 else ())
+    return theory, str(theory), "lbm"
 
 
-def packed_theory(rng: random.Random, atoms: int) -> Theory:
-    """Return a theory read from a DIMACS file, whose clauses are arrays."""
+def read_source(text: str, form: str) -> Theory:
+    """Return the theory that a text says, which may say nothing."""
+    return read_theory(text, format=form) if text.strip() else Theory()
+
+
+def packed_text(rng: random.Random, atoms: int) -> tuple[str, str]:
+    """Return a DIMACS file and its format; clauses that are read from it are arrays."""
     soft = rng.random() < 0.5
     lines = []
     for _ in range(rng.randint(0, 2 * atoms)):
@@ -314,10 +327,10 @@ def packed_theory(rng: random.Random, atoms: int) -> Theory:
         head = ["h" if rng.random() < 0.5 else str(rng.choice([1, 2, 5, 10**9]))] if soft else []
         lines.append(" ".join([*head, *map(str, chosen), "0"]))
     if soft:
-        return read_theory("\n".join([*lines, "h 1 -1 0"]), format="wcnf")
+        return "\n".join([*lines, "h 1 -1 0"]), "wcnf"
     show = f"c p show {' '.join(str(rng.randint(1, atoms)) for _ in range(rng.randint(0, 3)))} 0"
     head = [f"p cnf {atoms} {len(lines)}", *([show] if rng.random() < 0.5 else [])]
-    return read_theory("\n".join([*head, *lines]) + "\n", format="cnf")
+    return "\n".join([*head, *lines]) + "\n", "cnf"
 
 
 # --- questions -------------------------------------------------------------------------------------
@@ -814,21 +827,49 @@ def tail(n: int, often: int, chance: float) -> float:
 # --- the run ---------------------------------------------------------------------------------------
 
 
-def examine(seed: int) -> tuple[int, list[str]]:
+@dataclass(frozen=True)
+class Failure:
+    """A question that was answered wrongly, and all that is needed to ask it again.
+
+    ``place`` is the number of the evidence and of the question about it; None: it was no single question.
+    ``alone`` is whether the question is also wrong when it is the only one.
+    """
+
+    seed: int
+    text: str
+    format: str
+    place: tuple[int, int] | None
+    said: str
+    alone: bool = True
+
+
+def examine(seed: int) -> tuple[int, list[Failure]]:
     """Ask about one random theory; return the number of questions and what was wrong."""
-    rng = random.Random(seed)
-    theory = random_theory(rng)
-    wrong: list[str] = []
+    theory, text, form = random_source(random.Random(seed))
+    asked, wrong = interview(theory, seed)
+    return asked, [Failure(seed, text, form, place, said) for place, said in wrong]
+
+
+Place = tuple[int, int] | None
+
+
+def interview(theory: Theory, seed: int, only: Place = None) -> tuple[int, list[tuple[Place, str]]]:
+    """Ask many questions about a theory, or only one of them; return their number, and what was wrong.
+
+    Every question depends on its place, the seed and the theory, not on the questions before it.
+    """
+    wrong: list[tuple[Place, str]] = []
     try:
-        asker = Asker(theory, rng)
+        asker = Asker(theory, random.Random(f"{seed}"))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-        return 1, [failure(seed, theory, "translate", error)]
+        return 1, [(None, failure(seed, theory, "translate", error))]
     small = asker.sheet.inputs is not None
-    kinds = asker.questions()
-    for _ in range(rng.randint(3, 6)):
-        given = asker.evidence()
-        for _ in range(rng.randint(4, 10)):
-            kind = next(kinds)
+    for block in range(asker.rng.randint(3, 6)) if only is None else [only[0]]:
+        asker.rng = random.Random(f"{seed} {block}")
+        given, number = asker.evidence(), asker.rng.randint(4, 10)
+        for i in range(number) if only is None else [only[1]]:
+            asker.rng = random.Random(f"{seed} {block} {i}")
+            kind = next(asker.questions())
             if not small and kind in (
                 asker.probability,
                 asker.marginals,
@@ -840,12 +881,40 @@ def examine(seed: int) -> tuple[int, list[str]]:
             try:
                 kind(given)
             except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever it is, it is a finding
-                wrong.append(failure(seed, theory, asker.question, error))
-    try:
-        asker.strangers()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-        wrong.append(failure(seed, theory, asker.question, error))
+                wrong.append(((block, i), failure(seed, theory, asker.question, error)))
+    if only is None:
+        asker.rng = random.Random(f"{seed} strangers")
+        try:
+            asker.strangers()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+            wrong.append((None, failure(seed, theory, asker.question, error)))
     return asker.asked, wrong
+
+
+def again(found: Failure, theory: Theory | None = None) -> list[str]:
+    """Ask a question again, of its own theory or another one; return what is wrong."""
+    theory = read_source(found.text, found.format) if theory is None else theory
+    return [said for _, said in interview(theory, found.seed, found.place if found.alone else None)[1]]
+
+
+def shrunk(found: Failure) -> Failure:
+    """Return the failure with as few statements as it needs, of the same atoms; as it was if it goes away."""
+    if not again(found):
+        if not again(replace(found, alone=False)):
+            return found
+        found = replace(found, alone=False)
+    if found.format != "lbm":
+        return found
+    theory = read_source(found.text, "lbm")
+    statements, i = list(theory), 0
+    while i < len(statements):
+        fewer = Theory(statements[:i] + statements[i + 1 :], atoms=theory.atoms)
+        if wrong := again(found, fewer):
+            statements = list(fewer)
+            found = replace(found, text=str(fewer), said=wrong[0])
+        else:
+            i += 1
+    return found
 
 
 def failure(seed: int, theory: Theory, question: str, error: BaseException) -> str:
@@ -889,10 +958,10 @@ def main() -> int:
         number, wrong = examine(seed)
         seed += 1
         asked += max(1, number)
-        for text in wrong:
+        for found in wrong:
             failures += 1
             if failures <= SHOWN:
-                print(text, flush=True)
+                print(found.said, flush=True)
         if time.monotonic() - told > 10:
             told = time.monotonic()
             print(
