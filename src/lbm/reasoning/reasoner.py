@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
-from lbm.reasoning.clock import deadline_in, halfway, spent, until
+from lbm.reasoning.clock import deadline_in, halfway, now, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
 from lbm.reasoning.components.apart import assign, check_formula
 from lbm.reasoning.components.whole import Known
@@ -570,8 +569,8 @@ def _effort(
 
 def _most_of(deadline: float) -> float:
     """Return the moment at which four fifths of the time up to a deadline will have passed."""
-    now = time.monotonic()
-    return now + 0.8 * (deadline - now)
+    begun = now()
+    return begun + 0.8 * (deadline - begun)
 
 
 def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:

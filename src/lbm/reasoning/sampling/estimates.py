@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,6 +13,7 @@ import numpy as np
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, atom
 from lbm.knowledge.theory import shown
+from lbm.reasoning.clock import spent
 from lbm.reasoning.sampling.chains import Bools
 from lbm.reasoning.sampling.coverage import Coverage
 from lbm.reasoning.sampling.diagnostics import (
@@ -169,7 +169,7 @@ def _run(
         some: list[Seen] = []
         for last in islice(walk, min(watch.at_once, limit - done)):
             some.append(last)
-            late = time.monotonic() > limits.deadline
+            late = spent(limits.deadline)
             if late:
                 break
         done += len(some)
