@@ -13,7 +13,8 @@ import time
 import numpy as np
 import pytest
 
-from lbm.reasoning import optimum
+from lbm.errors import TooManyWorlds
+from lbm.reasoning import exact, optimum
 from lbm.views.commands import streams
 from lbm.views.entry import main
 
@@ -527,10 +528,28 @@ def test_log_partition_is_the_logarithm_of_the_sum(lbm, told):
             "distribution": "logical",
             "temperature": 2.0,
             "confidence": None,
+            "error": 0.0,
+            "note": None,
         },
     )
     assert lbm("log-partition", "bare.lbm") == (0, ["0.0"], "")
     assert lbm("log-partition", "range.lbm") == (0, ["1000000000.0"], "")
+
+
+def test_log_partition_that_cannot_be_summed_is_estimated_and_says_so(lbm, told, monkeypatch):
+    def too_much(*_, **__):
+        raise TooManyWorlds("there are too many", limit="LIMIT", value=1)
+
+    right = float(lbm("log-partition", "mixed.lbm")[1][0])
+    monkeypatch.setattr(exact, "log_partition", too_much)
+    status, (line,), err = lbm("log-partition", "mixed.lbm", "--seed", "0")
+    value, error = map(float, line.split(" ± "))
+    assert status == 0
+    assert abs(value - right) < 5 * error
+    assert err == "estimated by population annealing, not exact, since there are too many\n"
+    _, found = told("log-partition", "mixed.lbm", "--seed", "0")
+    assert found["note"] == "there are too many"
+    assert found["error"] == pytest.approx(error, rel=0.1)
 
 
 def test_log_partition_of_a_machine_sums_its_free_energies(told):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,17 +21,20 @@ def log_partition_of(
     distribution: options.About = options.Distribution.logical,
     temperature: options.Temperature = 1.0,
     confidence: options.Confidence = 5.0,
+    seconds: options.Seconds = 60.0,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
     seed: options.Seed = None,
 ) -> int:
-    """Print log Z, exactly: Z sums exp(score/τ) over the models, or exp(-F) over the worlds of the machine.
+    """Print log Z: Z sums exp(score/τ) over the models, or exp(-F) over the worlds of the machine.
+
+    Where the models are too many to sum, or half of the time is over, log Z is estimated by population
+    annealing and printed with its standard error; standard error says so.
 
     Exit status 0: there it is; 1: no world keeps the evidence and the hard formulae; 3: it takes too long.
 
-    With --json: log_partition, distribution, temperature, confidence.
+    With --json: log_partition, distribution, temperature, confidence, error (0 if it is exact), note.
     """
-    del seed  # a sum is not random
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.reasoning.query import log_partition
 
@@ -42,8 +45,14 @@ def log_partition_of(
             distribution=distribution.value,
             temperature=temperature,
             confidence=confidence,
+            seconds=seconds,
+            seed=seed,
         )
-    _say("log_partition", found, distribution, temperature, confidence, as_json)
+    note = getattr(found, "note", "")
+    more = {"error": getattr(found, "error", 0.0), "note": note or None}
+    _say("log_partition", found, distribution, temperature, confidence, as_json, more)
+    if note and not as_json:
+        streams.remark(f"estimated by population annealing, not exact, since {note}")
     return 0
 
 
@@ -124,6 +133,7 @@ def _say(
     temperature: float,
     confidence: float,
     as_json: bool,
+    more: dict[str, Any] | None = None,
 ) -> None:
     if not as_json:
         streams.say(repr(found))
@@ -135,5 +145,6 @@ def _say(
             "distribution": distribution.value,
             "temperature": temperature,
             "confidence": said,
+            **(more or {}),
         }
     )
