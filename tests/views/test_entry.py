@@ -414,6 +414,24 @@ def test_a_shell_that_became_the_command_had_no_part_in_its_time(monkeypatch):
     assert entry._started() == entry._FIRST_LINE - entry._LATEST
 
 
+def test_solvers_are_started_before_a_long_file_is_read(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr("lbm.reasoning.solvers.aside.prepare", lambda: started.append(1))
+    (tmp_path / "short.lbm").write_text("a")
+    (tmp_path / "long.lbm").write_text("a\n" * 1000)
+    for arguments in (
+        ["best", str(tmp_path / "short.lbm")],
+        ["best", str(tmp_path / "missing.lbm")],
+        ["best", str(tmp_path / "long.lbm"), "--help"],
+        ["compile", str(tmp_path / "long.lbm")],
+        [],
+    ):
+        entry._prepare(arguments)
+        assert not started
+    entry._prepare(["best", "--seconds", "1", str(tmp_path / "long.lbm")])
+    assert started
+
+
 # --- no answer, for programs -----------------------------------------------------------------------
 
 
