@@ -103,6 +103,7 @@ def _run(arguments: list[str], started: float | None) -> int:
     from lbm.views.commands import app, options, streams
 
     ready.tell = _remark
+    streams.begin()
     options.count_from(time.monotonic() if started is None else started)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error: Any = typer.BadParameter.__mro__[1]

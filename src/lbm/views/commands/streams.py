@@ -104,6 +104,11 @@ def say_json(facts: dict[str, Any]) -> None:
     write("\n}\n")
 
 
+def begin() -> None:
+    """Forget what other commands have printed."""
+    _told.set(False)
+
+
 def say_refusal(error: LbmError) -> None:
     """Print "no", or that there is no answer in time, as JSON; bad input is no answer, and prints nothing.
 
