@@ -145,6 +145,27 @@ def test_the_time_for_blame_is_bounded(monkeypatch):
     assert caught.value.evidence == given  # not known to be the theory's fault
 
 
+@pytest.mark.parametrize("hard", [0.0, 0.2])
+@pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
+def test_going_down_ends_where_no_flip_helps(atoms, hard):
+    theory = clauses(atoms, 4 * atoms, hard=hard)
+    judge = Judge(theory, None)
+    rows = judge.clauses()
+    heavy = 1 + sum(rows.weights)
+
+    def lost(x):
+        return sum(rows.weights[number] or heavy for number in judge.look(x).broken)
+
+    first = rows.liked()
+    last = rows.descended(first, clock.now() + 600)
+    least = lost(last.tolist())
+    assert least <= lost(first.tolist())
+    for i in range(0, atoms, 1 + atoms // 50):
+        other = last.copy()
+        other[i] ^= True
+        assert lost(other.tolist()) >= least
+
+
 # --- whoever is right first --------------------------------------------------------------------------
 
 

@@ -148,7 +148,7 @@ def test_time_that_ends_while_a_clash_is_made_smaller_leaves_a_clash_that_may_no
     answers = []
     solve = proof._Solver.solve
 
-    def slower(self, assumptions=()):
+    def slower(self, assumptions=(), **_):
         answers.append(None if len(answers) == 3 else solve(self, assumptions))
         return answers[-1]
 
@@ -161,7 +161,7 @@ def test_time_that_ends_while_a_clash_is_made_smaller_leaves_a_clash_that_may_no
 
 def test_time_that_ends_before_a_clash_is_found_still_leaves_the_proof(monkeypatch):
     answers = iter([False, None])
-    monkeypatch.setattr(proof._Solver, "solve", lambda self, assumptions=(): next(answers))
+    monkeypatch.setattr(proof._Solver, "solve", lambda self, assumptions=(), **_: next(answers))
     assert prove(Theory(["a", "~a"])) == Verdict(False)
 
 

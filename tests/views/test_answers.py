@@ -361,7 +361,7 @@ def test_an_unproven_world_is_exit_3_only_where_a_proof_is_demanded(lbm, monkeyp
     def unproven(*_, **__):
         return optimum.Best(({"a": True},), (3,), 3, 2, (), False, 1, "annealed")
 
-    monkeypatch.setattr("lbm.reasoning.query.best", unproven)
+    monkeypatch.setattr("lbm.reasoning.optimum.best", unproven)
     said = "satisfied 3, lost 2; best found: any world loses 1 at least, so the gap is 1"
     assert lbm("best", "valid.lbm") == (0, ["a=1", said], "")
     assert lbm("best", "valid.lbm", "--certify") == (3, ["a=1", said], "")

@@ -314,7 +314,7 @@ def test_check_without_an_answer_exits_with_3(lbm, write):
     ],
 )
 def test_check_says_what_it_did_not_have_the_time_for(lbm, write, monkeypatch, verdict, words):
-    monkeypatch.setattr("lbm.reasoning.solvers.proof.prove", lambda theory, seconds: verdict)
+    monkeypatch.setattr("lbm.reasoning.search.satisfy.prove", lambda theory, seconds: verdict)
     status, out, _ = lbm("check", write("a.lbm", "a\n~a"))
     assert status == 1
     assert words in out

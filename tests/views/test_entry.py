@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import random
 import runpy
 import signal
 import subprocess
@@ -285,10 +286,10 @@ BEGUN = """
 import runpy
 from lbm.reasoning.solvers.proof import _Solver
 
-def first(self, *assumptions):
+def first(self, *assumptions, **options):
     _Solver.solve = solve
     print("begun", flush=True)
-    return solve(self, *assumptions)
+    return solve(self, *assumptions, **options)
 
 solve, _Solver.solve = _Solver.solve, first
 runpy.run_module("lbm", run_name="__main__")
@@ -363,6 +364,60 @@ def test_a_process_that_is_told_to_end_says_so_in_one_line(tmp_path):
     assert (process.returncode, out, err) == (130, b"", b"lbm: terminated\n")
 
 
+FOUND = """
+import sys; sys.argv[0] = 'lbm'
+from lbm.views.entry import main
+from lbm.reasoning.search import routes
+
+def add(self, values):
+    found = kept(self, values)
+    print("found", file=sys.stderr, flush=True)
+    return found
+
+kept, routes._Search._add = routes._Search._add, add
+sys.exit(main())
+"""  # the command line, but it says when a world was looked at
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+@pytest.mark.parametrize(("number", "said"), [("SIGINT", b"interrupted"), ("SIGTERM", b"terminated")])
+def test_a_search_that_is_told_to_end_prints_the_best_world_so_far(number, said, tmp_path):
+    rng = random.Random(0)
+    rows = [
+        f"{rng.randint(1, 50)}: "
+        + " | ".join(rng.choice(["", "~"]) + f"x{i}" for i in rng.sample(range(100), 3))
+        for _ in range(700)
+    ]
+    (tmp_path / "hard.lbm").write_text("\n".join(rows))
+    arguments = [
+        sys.executable,
+        "-c",
+        FOUND,
+        "best",
+        str(tmp_path / "hard.lbm"),
+        "--seconds",
+        "3000",
+        "--json",
+    ]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        try:
+            assert process.stderr.readline() == b"found\n"
+            process.send_signal(getattr(signal, number))
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == b"lbm: " + said
+    found = json.loads(out)
+    assert len(found["worlds"][0]) == 100
+    assert not found["optimal"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX knows this limit")
 def test_a_command_that_needs_more_memory_than_it_may_use_says_so_in_one_line():
     program = (
@@ -412,6 +467,24 @@ def test_a_shell_that_became_the_command_had_no_part_in_its_time(monkeypatch):
     monkeypatch.setattr(entry, "_FIRST_LINE", time.monotonic() + 1e6)
     monkeypatch.setattr(time, "process_time", lambda: 7.0)
     assert entry._started() == entry._FIRST_LINE - entry._LATEST
+
+
+def test_solvers_are_started_before_a_long_file_is_read(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr("lbm.reasoning.solvers.aside.prepare", lambda: started.append(1))
+    (tmp_path / "short.lbm").write_text("a")
+    (tmp_path / "long.lbm").write_text("a\n" * 1000)
+    for arguments in (
+        ["best", str(tmp_path / "short.lbm")],
+        ["best", str(tmp_path / "missing.lbm")],
+        ["best", str(tmp_path / "long.lbm"), "--help"],
+        ["compile", str(tmp_path / "long.lbm")],
+        [],
+    ):
+        entry._prepare(arguments)
+        assert not started
+    entry._prepare(["best", "--seconds", "1", str(tmp_path / "long.lbm")])
+    assert started
 
 
 # --- no answer, for programs -----------------------------------------------------------------------

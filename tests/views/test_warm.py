@@ -1,6 +1,7 @@
 """lbm warm: what it compiles, and what it says where that is of no use."""
 
 import json
+import random
 
 import pytest
 
@@ -52,7 +53,9 @@ def test_a_question_says_in_one_line_that_no_kernel_can_be_stored(monkeypatch, t
         monkeypatch.setattr(ready._Process, name, value)
     monkeypatch.setattr(ready, "_seen", set())
     path = tmp_path / "theory.lbm"
-    path.write_text("\n".join(f"{i + 1}: v{i} | ~v{7 * i % 40} | v{3 * i % 40}" for i in range(40)))
+    rng = random.Random(0)  # too hard for exact methods and for RC2
+    rows = [[f"{rng.choice(['', '~'])}v{i}" for i in rng.sample(range(100), 3)] for _ in range(700)]
+    path.write_text("\n".join(f"{rng.randint(1, 50)}: {' | '.join(row)}" for row in rows))
     assert main(["best", str(path), "--seconds", "2"]) == 0
     err = capsys.readouterr().err
     assert [line for line in err.splitlines() if "NUMBA_CACHE_DIR" in line] == err.splitlines()

@@ -16,6 +16,9 @@ BROKEN_PIPE = 141  # what a shell reports of a program whose reader went away
 MAX_MEMORY = 4 << 30
 """Bytes that a command may use, unless LBM_MEMORY says otherwise."""
 
+LONG = 1024
+"""Bytes of a theory past which solvers are started before it is read."""
+
 _LATEST = 1.0  # seconds from the start of a process to our first line; more, and it was something else before
 
 
@@ -82,6 +85,7 @@ def _answer(arguments: list[str], whole: bool) -> int:
     else:
         if whole:
             _bound_memory()
+            _prepare(arguments)
         # What a command sets, a limit of time for one, is for itself.
         status = copy_context().run(_run, arguments or ["--help"], _started() if whole else None)
     _flush()
@@ -99,6 +103,7 @@ def _run(arguments: list[str], started: float | None) -> int:
     from lbm.views.commands import app, options, streams
 
     ready.tell = _remark
+    streams.begin()
     options.count_from(time.monotonic() if started is None else started)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error: Any = typer.BadParameter.__mro__[1]
@@ -170,6 +175,24 @@ def _bound_memory() -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
         except (OSError, ValueError):  # a system that does not know this limit
             return
+
+
+def _prepare(arguments: list[str]) -> None:
+    """Start the process of solvers before anything else is loaded, where a long file is asked about."""
+    if arguments[:1] != ["best"] or not {"-h", "--help"}.isdisjoint(arguments):
+        return
+    if any(is_long(argument) for argument in arguments[1:]):
+        from lbm.reasoning.solvers.aside import prepare
+
+        prepare()
+
+
+def is_long(file: str) -> bool:
+    """Return whether a file is so long that questions about it may need solvers; standard input may be."""
+    try:
+        return file == "-" or os.stat(file).st_size > LONG  # noqa: PTH116 - at once
+    except (OSError, ValueError):  # whoever reads it says so
+        return False
 
 
 def _listen() -> None:

@@ -33,7 +33,8 @@ def ladder(network: Network, weights: Weights, *, seed: int) -> tuple[float, flo
     """Return the least and the greatest β that matter: where most flips are free, and where few are left."""
     order = np.arange(network.atoms, dtype=np.int32)
     if network.atoms > _LOOKED:
-        order = order[:: network.atoms // _LOOKED + 1]
+        # A copy: kernels are compiled for rows without gaps, and would be once more for others.
+        order = order[:: network.atoms // _LOOKED + 1].copy()
     lanes = start(network, weights, random_states(network.atoms, seed, lane=1 << 31), seed=seed, lane=1 << 31)
     hot = sizes(lanes, order)
     if not hot.any():

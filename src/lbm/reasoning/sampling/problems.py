@@ -329,8 +329,8 @@ def machine_distribution(
 
 def _check_weights(machine: Machine, scale: float) -> None:
     """Raise where some weights of a machine would be lost beside others."""
-    sizes = np.abs(machine.weights.data[machine.weights.data != 0]) * scale
-    if len(sizes) and sizes.max() > HEAVY and sizes.min() < sizes.max() / _FAR_APART:
+    sizes = np.abs(machine.weights.data[machine.weights.data != 0])
+    if len(sizes) and sizes.max() > HEAVY / scale and sizes.min() < sizes.max() / _FAR_APART:
         raise WeightError(
             f"this machine has weights from {sizes.min():g} to {sizes.max():g}, farther apart than floats "
             "can tell (limit HEAVY): ask for method='exact'"

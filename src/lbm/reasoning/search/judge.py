@@ -19,7 +19,7 @@ from lbm.knowledge.formula import FALSE, TRUE, Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.knowledge.weighted import check_cells, conjuncts, negated
-from lbm.reasoning.clock import tick
+from lbm.reasoning.clock import spent, tick
 from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.engine.clauses import WeightedClauses
 
@@ -73,9 +73,29 @@ class Rows(NamedTuple):
 
     def liked(self) -> Bools:
         """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
-        weights = np.array([float(min(weight, _HUGE)) for weight in self.weights])
-        pull = np.repeat(weights, np.diff(self.starts)) * np.sign(self.literals)
+        pull = np.repeat(self._pulls(), np.diff(self.starts)) * np.sign(self.literals)
         return np.bincount(np.abs(self.literals), pull, self.variables + 1)[1:] > 0
+
+    def descended(self, x: Bools, deadline: float) -> Bools:
+        """Return the world that the best flips lead to from ``x``, until none helps or time is over."""
+        weights = self._pulls()
+        weights[weights == 0] = 1 + weights.sum()  # hard
+        x = x.copy()
+        variable, wanted = np.abs(self.literals) - 1, self.literals > 0
+        clause = np.repeat(np.arange(len(weights)), np.diff(self.starts))
+        for _ in range(10 * self.variables):
+            true = x[variable] == wanted
+            number = np.bincount(clause, true, len(weights))
+            alone = np.where(number == 0, weights, np.where(number == 1, -weights, 0.0))[clause]
+            gain = np.bincount(variable, np.where(true == (alone < 0), alone, 0.0), self.variables)
+            best = int(gain.argmax())
+            if gain[best] <= 0 or spent(deadline):
+                break
+            x[best] ^= True
+        return x
+
+    def _pulls(self) -> NDArray[np.float64]:
+        return np.array([float(min(weight, _HUGE)) for weight in self.weights])
 
 
 class Judge:

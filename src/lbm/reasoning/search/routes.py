@@ -46,6 +46,8 @@ _MAX_LITERALS: Final = 200_000  # of clauses for which walks and a SAT solver ar
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
 _HEAD_START: Final = 0.1  # seconds for RC2 before chains begin: many questions are settled by then
+_HEAD_SHARE: Final = 0.05  # of the time that is left, at most
+_DESCENT: Final = 0.1  # seconds for going down from the first world that comes to hand
 _PLAIN: Final = 0.7  # seconds for chains without compiled code before a compiler is loaded
 _PLAIN_SIZE: Final = 2_000  # formulae, or tens of literals, up to which such chains are of use
 
@@ -215,7 +217,8 @@ class _Search:
         if not small and (found := self._exactly(_PATIENCE)):
             return found
         if not (engines.loaded() and engines.usable("lanes", self.deadline)):
-            self._listen(min(clock.now() + _HEAD_START, self.deadline))
+            begun = clock.now()
+            self._listen(begun + min(_HEAD_START, _HEAD_SHARE * (self.deadline - begun)))
             if not self._over():
                 self._run_plainly(rng)
         if not self._over() and engines.usable("lanes", self.deadline):
@@ -248,6 +251,9 @@ class _Search:
             return
         liked = self.rows.liked()
         self._add(liked[:atoms].tolist())
+        if atoms == self.rows.variables and atoms and not self._settled():
+            until = min(self.deadline, clock.now() + _DESCENT)
+            self._add(self.rows.descended(liked, until).tolist())
         if self._settled() or self.least is not None or len(self.rows.literals) > _MAX_LITERALS:
             return
         phases = np.where(liked, 1, -1) * np.arange(1, self.rows.variables + 1)

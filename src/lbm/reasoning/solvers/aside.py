@@ -275,13 +275,13 @@ class _Helper:
 
     def stop(self) -> bool:
         """Take back the question; return whether the process can be asked another one."""
-        if self._writer is not None and self._writer.is_alive():
-            return False
         with self._lock:
             if self._dead:
                 return False
             if self._idle.is_set() or not self._stops:
                 return self._idle.is_set()
+            if self._writer is not None and self._writer.is_alive():
+                return False  # it is still being sent
             number, self._found = self._number, queue.SimpleQueue()
         try:
             self._send(json.dumps({"stop": number}).encode() + b"\n")
@@ -341,9 +341,9 @@ class _Helper:
     def _hear(self, said: dict[str, Any]) -> None:
         with self._lock:
             if said.pop("number") == self._number:
-                self._found.put(said)
                 if said["kind"] in _LAST:
-                    self._idle.set()
+                    self._idle.set()  # before anybody hears of it
+                self._found.put(said)
 
 
 _alive: Final[set[_Helper]] = set()

@@ -5,8 +5,8 @@ Every answer is a proof by a SAT solver; out of time there is no answer, never a
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +22,7 @@ SOLVER: Final = "minisat22"
 """It knows assumptions and cores and can be stopped; pysat cannot stop CaDiCaL."""
 
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
+_AGAIN: Final = 0.02  # seconds after which a solver that is to stop is told once more
 _GLIMPSE: Final = 1e-3  # likewise, where somebody else is at work meanwhile
 _BATCH: Final = 10_000  # clauses handed over between two looks at the clock
 
@@ -289,6 +290,43 @@ def _shrink(problem: _Problem, deadline: float) -> Verdict:
         return Verdict(False, tuple(found), minimal=not open_)
 
 
+class _Call:
+    """A solver at work in a thread of its own, which ends before it however its caller is interrupted."""
+
+    def __init__(self, solver: Any, assumptions: list[int]) -> None:
+        self.solver, self.assumptions = solver, assumptions
+        self.answer: bool | None = None
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+        self.gate = threading.Lock()
+        self.wanted = self.running = False
+
+    def begin(self) -> None:
+        self.wanted = True
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        with self.gate:
+            self.running = self.wanted
+        try:
+            if self.running:
+                self.answer = self.solver.solve_limited(self.assumptions, expect_interrupt=True)
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
+            self.error = error
+        finally:
+            self.done.set()
+
+    def end(self) -> None:
+        """Wait for the end of the work, and bring it about if need be."""
+        with self.gate:
+            self.wanted = False
+            if not self.running:
+                self.done.set()
+        while not self.done.is_set():
+            self.solver.interrupt()  # again and again: a search that has not begun forgets it
+            self.done.wait(_AGAIN)
+
+
 class _Solver:
     """A SAT solver that listens to the clock and to Ctrl-C."""
 
@@ -296,11 +334,13 @@ class _Solver:
         from pysat.solvers import Solver
 
         self.deadline = deadline
+        self.call: _Call | None = None
         self.met: Sequence[bool] | None = None  # a world that was found meanwhile
         self.solver: Any = Solver(name=SOLVER)
 
     def close(self) -> None:
-        self.solver.delete()
+        if self.call is None or self.call.done.is_set():  # else an interrupt interrupted its end
+            self.solver.delete()
 
     def add(self, clauses: Iterable[Clause]) -> None:
         """Hand over clauses; out of time, hand over no more: solve() will then not answer."""
@@ -314,21 +354,20 @@ class _Solver:
         """Return whether there is a world, or None if time ran out."""
         if clock.spent(self.deadline):
             return None
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            future = pool.submit(self.solver.solve_limited, list(assumptions), expect_interrupt=True)
-            try:
-                while not future.done() and (left := self.deadline - clock.now()) > 0:
-                    wait([future], timeout=min(_TICK if meanwhile is None else _GLIMPSE, left))
-                    if meanwhile is not None and not future.done():
-                        self.met = meanwhile()
-                        if self.met is not None:
-                            return True
-            finally:
-                while not future.done():  # once may be too early: a search that has not begun forgets it
-                    self.solver.interrupt()
-                    wait([future], timeout=_TICK)
-            answer: bool | None = future.result()
-            return answer
+        self.call = call = _Call(self.solver, list(assumptions))
+        try:
+            call.begin()
+            while not call.done.is_set() and (left := self.deadline - clock.now()) > 0:
+                call.done.wait(min(_TICK if meanwhile is None else _GLIMPSE, left))
+                if meanwhile is not None and not call.done.is_set():
+                    self.met = meanwhile()
+                    if self.met is not None:
+                        return True
+        finally:
+            call.end()
+        if call.error is not None:
+            raise call.error
+        return call.answer
 
     def model(self) -> list[int]:
         """Return the literals true in the world that was found last."""

@@ -55,10 +55,6 @@ def best_world(
     """
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
-    from lbm.reasoning.solvers.aside import prepare
-
-    if streams.is_long(file):
-        prepare()  # while the file is read
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.errors import NoAnswer, NoWorlds
     from lbm.knowledge.parser import parse

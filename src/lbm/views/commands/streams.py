@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,9 +24,6 @@ LISTED: Final = 60
 FIRST: Final = 20
 """How many of a longer list are printed."""
 
-LONG: Final = 1024
-"""Bytes of a theory past which solvers are started before it is read."""
-
 STANDARD_INPUT: Final = "<stdin>"
 
 _told: Final[ContextVar[bool]] = ContextVar("told")  # a JSON object was printed
@@ -48,14 +44,6 @@ def read_theory(file: str, *, lenient: bool = False, soft_as_hard: bool = False)
             data, format=wire.sniff_format(data), source=STANDARD_INPUT, lenient=lenient, warn=warn
         )
     return theory.all_hard() if soft_as_hard else theory
-
-
-def is_long(file: str) -> bool:
-    """Return whether a file is so long that questions about it may need solvers; standard input may be."""
-    try:
-        return file == "-" or os.stat(file).st_size > LONG  # noqa: PTH116 - at once
-    except OSError:  # whoever reads it says so
-        return False
 
 
 def read_stdin() -> bytes:
@@ -114,6 +102,11 @@ def say_json(facts: dict[str, Any]) -> None:
         else:
             write(_dumped(value))
     write("\n}\n")
+
+
+def begin() -> None:
+    """Forget what other commands have printed."""
+    _told.set(False)
 
 
 def say_refusal(error: LbmError) -> None:
