@@ -41,17 +41,7 @@ def dataset() -> Callable[[str], Path]:
 
     Where it is missing the test is skipped; with CI=true it fails, so that no run that counts skips it.
     """
-
-    def find(name: str) -> Path:
-        root = os.environ.get("LBM_DATA")
-        if root and (place := Path(root) / name).is_dir():
-            return place
-        missing = f"no data set {name!r}: LBM_DATA is {root!r}, expected a directory that holds it"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-
-    return find
+    return lambda name: _found("LBM_DATA", f"data set {name!r}", name)
 
 
 class CountedClock:
@@ -72,3 +62,19 @@ def counted_clock(monkeypatch: pytest.MonkeyPatch) -> CountedClock:
     clock = CountedClock()
     monkeypatch.setattr("lbm.reasoning.clock.now", clock)
     return clock
+
+
+@pytest.fixture(scope="session")
+def instances() -> Path:
+    """Return the directory of public problems with known answers, LBM_INSTANCES; missing, as for dataset."""
+    return _found("LBM_INSTANCES", "instances", ".")
+
+
+def _found(variable: str, what: str, name: str) -> Path:
+    root = os.environ.get(variable)
+    if root and (place := Path(root) / name).is_dir():
+        return place
+    missing = f"no {what}: {variable} is {root!r}, expected a directory that holds it"
+    if os.environ.get("CI") == "true":
+        pytest.fail(missing)
+    pytest.skip(missing)

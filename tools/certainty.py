@@ -1,12 +1,14 @@
 """Ask chains about theories whose truth is known, and count how often answers that call themselves sure err.
 
-    python tools/certainty.py [--runs 2000] [--seed 0] [--only KIND] [--json OUT] [--jobs 1] [--store]
+    python tools/certainty.py [--runs 2000] [--seed 0] [--only KIND] [--json OUT] [--jobs 1]
+                              [--few] [--store] [--against SRC]
 
 Answers that call themselves converged must cover the truth in COVERED of the cases, and none may be off by
 more than five half-widths of its interval. Doubt is no way out: of benign theories, most of what an earlier
 version answered, and answered right, must still be answered, in about the time it took then.
 tests/certainty/baseline.json holds what it answered; ``--store`` writes it anew, from the library that
-PYTHONPATH names. The exit status is 1 if a promise is broken.
+PYTHONPATH names. On a busy machine times are compared better with those of another checkout's src, run at
+once by ``--against``. The exit status is 1 if a promise is broken.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ import json
 import math
 import multiprocessing
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -85,6 +90,9 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, help="write every run to this file")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument(
+        "--against", type=Path, help="compare benign runs with another library's, run after these"
+    )
     parser.add_argument("--few", action="store_true", help="the hundred runs of the test suite")
     parser.add_argument(
         "--store", action="store_true", help="write the file that benign runs are compared with"
@@ -115,7 +123,7 @@ def main() -> int:
     if options.store:
         store(found)
         return 0
-    return judge(found)
+    return judge(found, against(options) if options.against else None)
 
 
 def row(outcome: Outcome) -> dict[str, object]:
@@ -159,7 +167,20 @@ def show(found: Sequence[Outcome]) -> None:
         )
 
 
-def judge(found: Sequence[Outcome]) -> int:
+def against(options: argparse.Namespace) -> dict[str, Any]:
+    """Return which benign runs another library answers, and in what time, on this machine and now."""
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place) / "runs.json"
+        order = [__file__, "--only", "benign", "--seed", str(options.seed), "--runs", str(options.runs)]
+        order += ["--jobs", str(options.jobs), "--json", str(out), *(["--few"] if options.few else [])]
+        environment = {**os.environ, "PYTHONPATH": str(options.against)}
+        subprocess.run([sys.executable, *order], env=environment, check=False, stdout=subprocess.DEVNULL)
+        told = json.loads(out.read_text())
+    right = {one["run"]: one["seconds"] for one in told if one["converged"] and one["off"] <= FAR}
+    return {"pace": None, "seconds": right}
+
+
+def judge(found: Sequence[Outcome], stored: dict[str, Any] | None = None) -> int:
     """Print which promises hold; return 1 if one does not."""
     sure = [outcome for outcome in found if outcome.converged]
     far = [outcome for outcome in sure if outcome.off > FAR]
@@ -174,8 +195,9 @@ def judge(found: Sequence[Outcome]) -> int:
         ),
         promise(not far, f"{len(far)} of them off by more than {FAR:g} half-widths", "0"),
     ]
-    if BASELINE.exists():
+    if stored is None and BASELINE.exists():
         stored = json.loads(BASELINE.read_text())
+    if stored is not None:
         before = stored["seconds"]
         again = [outcome for outcome in found if outcome.plan.key in before]
         still = [outcome for outcome in again if outcome.right]
@@ -183,7 +205,7 @@ def judge(found: Sequence[Outcome]) -> int:
             part = len(still) / len(again)
             said = f"{len(still)} of {len(again)} benign runs ({part:.1%}) still converged and right"
             kept.append(promise(part >= STILL, said, f"{STILL:.0%}"))
-            scale = pace() / stored["pace"]
+            scale = pace() / stored["pace"] if stored["pace"] else 1.0
             then, now = (
                 sum(each)
                 for each in zip(*((before[o.plan.key] * scale, o.seconds) for o in again), strict=True)

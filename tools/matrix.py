@@ -33,11 +33,12 @@ SIZES = (10, 65, 129, 1000, 10_000)
 ADDRESSES = 4 << 30
 MEMORY = 2 << 30
 SLACK = 2.0
+COMPILING = 90.0
 
 
 def patience(seconds: float, atoms: int) -> float:
     """Return after how many seconds a question has no end."""
-    return 60 + 6 * seconds + atoms / 2000
+    return 30 + 4 * seconds + atoms / 500
 
 
 def peak() -> int:
@@ -63,7 +64,7 @@ def asked_aside(sort: str, atoms: int, seconds: float) -> Iterator[tuple[Cell, i
         order = [sys.executable, __file__, "--child", sort, str(atoms), f"{seconds:g}", str(done)]
         with subprocess.Popen(order, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            for line in _lines(process, patience(seconds, atoms)):
+            for line in _lines(process, patience(seconds, atoms), COMPILING):
                 told = json.loads(line)
                 memory = told.pop("memory")
                 yield Cell(**told), memory
@@ -80,14 +81,14 @@ def asked_aside(sort: str, atoms: int, seconds: float) -> Iterator[tuple[Cell, i
             done += 1
 
 
-def _lines(process: subprocess.Popen[str], wait: float) -> Iterator[str]:
-    """Yield lines of a process until it ends, or says nothing for too long."""
+def _lines(process: subprocess.Popen[str], wait: float, more: float) -> Iterator[str]:
+    """Yield lines of a process until it ends, or says nothing for too long; the first may take ``more``."""
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
     rest = ""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        until = time.monotonic() + wait
+        until = time.monotonic() + wait + more
         while selector.select(max(0.0, until - time.monotonic())):
             text = os.read(process.stdout.fileno(), 1 << 16).decode()
             if not text:
@@ -119,7 +120,7 @@ def main() -> int:
         for sort in sorts:
             some = list(asked_aside(sort, atoms, options.seconds))
             if not options.no_commands:
-                asked, wait = shape(sort, atoms), patience(options.seconds, atoms)
+                asked, wait = shape(sort, atoms), patience(options.seconds, atoms) + COMPILING
                 some += [command(asked, name, options.seconds, wait, ADDRESSES) for name in COMMANDS]
             found += some
             tell(some, options.seconds, options.quiet)

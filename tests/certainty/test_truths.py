@@ -79,13 +79,12 @@ def test_atoms_that_are_counted_together_are_alike(kind, number):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_exact_answers_agree_with_the_truth_where_there_are_any(kind):
-    for number in (1, 2):
-        case = make(kind, number)
-        try:
-            found = lbm.log_partition(case.theory, seconds=1)
-        except (lbm.errors.TooManyWorlds, lbm.errors.NoAnswer):
-            continue
-        assert found == pytest.approx(case.truth.log_partition(), abs=1e-6)
+    case = make(kind, 1)
+    try:
+        found = lbm.log_partition(case.theory, method="exact", seconds=1)
+    except (lbm.errors.TooManyWorlds, lbm.errors.NoAnswer):
+        return
+    assert found == pytest.approx(case.truth.log_partition(), abs=1e-6)
 
 
 def test_theories_have_20_to_200_atoms():
