@@ -5,7 +5,6 @@ import threading
 import time
 from decimal import Decimal
 from itertools import chain, repeat
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
