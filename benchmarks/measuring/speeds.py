@@ -47,10 +47,12 @@ def lbm_updates(kind: str, problem: Problem, threads: int, limit: float) -> Rate
     """
     from lbm.reasoning.engine.lanes import advance, random_states, start, weights_of
     from lbm.reasoning.engine.network import network_of_clauses
+    from lbm.reasoning.engine.ready import compile_here
     from lbm.reasoning.engine.schedule import ladder, rising
     from lbm.reasoning.engine.sliced import CHAINS as BITS
     from lbm.reasoning.engine.sliced import advance_sliced, random_rows, sliced_of
 
+    compile_here()
     assert problem.weights is not None
     soft = problem.weights.astype(np.float64)
     network = network_of_clauses(

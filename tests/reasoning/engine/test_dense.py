@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csc_array
 
 from lbm.machine.rbm import Machine
-from lbm.reasoning.engine import dense
-from lbm.reasoning.engine.dense import HIDDEN, VISIBLE, gibbs, settle
+from lbm.reasoning.engine import dense, dense_kernels
+from lbm.reasoning.engine.dense import HIDDEN, VISIBLE, gibbs, settle, settle_plainly
 from lbm.reasoning.engine.streams import key_of, seed_from, uniforms, words
 from lbm.reasoning.sampling.chains import gibbs_step
 
@@ -232,11 +232,26 @@ def test_the_kernel_does_the_same_in_python(monkeypatch):
     z, bias = rng.normal(size=(6, 70)).astype(np.float32) * 5, rng.normal(size=6).astype(np.float32)
     compiled = z.copy()
     settle(compiled, bias, *key_of(3), 0, HIDDEN)
-    monkeypatch.setattr(dense, "stack", lambda like, size: like.dtype)
-    monkeypatch.setattr(dense, "carray", lambda kind, shape: np.zeros(shape, kind))
-    monkeypatch.setattr(dense, "as_single", lambda bits: np.int32(bits).view(np.float32))
-    monkeypatch.setattr(dense, "growth", dense.growth.py_func)
+    monkeypatch.setattr(dense_kernels, "stack", lambda like, size: like.dtype)
+    monkeypatch.setattr(dense_kernels, "carray", lambda kind, shape: np.zeros(shape, kind))
+    monkeypatch.setattr(dense_kernels, "as_single", lambda bits: np.int32(bits).view(np.float32))
+    monkeypatch.setattr(dense_kernels, "growth", dense_kernels.growth.py_func)
     for a in np.linspace(0, 60, 500, dtype=np.float32):
-        assert dense.growth(a) == pytest.approx(math.exp(a), rel=1e-6)
-    settle.py_func(z, bias, *key_of(3), 0, HIDDEN)
+        assert dense_kernels.growth(a) == pytest.approx(math.exp(a), rel=1e-6)
+    dense_kernels.settle.py_func(z, bias, *key_of(3), 0, HIDDEN)
+    np.testing.assert_array_equal(z, compiled)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (6, 70), (65, 64), (129, 200)])
+def test_numpy_and_the_kernel_make_the_same_bits(shape, monkeypatch):
+    rng = np.random.default_rng(5)
+    z = (rng.normal(size=shape) * 10.0 ** rng.uniform(-3, 2, shape)).astype(np.float32)
+    bias = rng.normal(size=shape[0]).astype(np.float32)
+    compiled, plain = z.copy(), z.copy()
+    settle(compiled, bias, *key_of(3), 7, VISIBLE)
+    settle_plainly(plain, bias, *key_of(3), 7, VISIBLE)
+    np.testing.assert_array_equal(plain, compiled)
+    monkeypatch.setattr(dense, "is_warm", lambda _: False)
+    monkeypatch.setattr(dense, "warm_aside", lambda: None)
+    settle(z, bias, *key_of(3), 7, VISIBLE)
     np.testing.assert_array_equal(z, compiled)

@@ -13,7 +13,7 @@ from lbm.errors import WeightError
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning.engine import energy
+from lbm.reasoning.engine import energy, energy_kernels, energy_plain
 from lbm.reasoning.engine.energy import REFRESH, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.lanes import RULES, random_states
 from lbm.reasoning.engine.streams import uniforms, words
@@ -495,10 +495,10 @@ def test_metropolis_flips_at_a_tie_half_of_the_time():
 @pytest.fixture
 def in_python(monkeypatch):
     """Let kernels run without numba: places on the stack and the bits of numbers are arrays like others."""
-    monkeypatch.setattr(energy, "stack", lambda like, size: like.dtype)
-    monkeypatch.setattr(energy, "carray", lambda kind, shape: np.zeros(shape, kind))
-    monkeypatch.setattr(energy, "as_float", lambda bits: np.int64(bits).view(np.float64))
-    monkeypatch.setattr(energy, "as_bits", lambda value: np.float64(value).view(np.int64))
+    monkeypatch.setattr(energy_kernels, "stack", lambda like, size: like.dtype)
+    monkeypatch.setattr(energy_kernels, "carray", lambda kind, shape: np.zeros(shape, kind))
+    monkeypatch.setattr(energy_kernels, "as_float", lambda bits: np.int64(bits).view(np.float64))
+    monkeypatch.setattr(energy_kernels, "as_bits", lambda value: np.float64(value).view(np.int64))
     for name in (
         "decay",
         "log_of_one_and",
@@ -510,7 +510,7 @@ def in_python(monkeypatch):
         "move_far",
         "sweeps",
     ):
-        monkeypatch.setattr(energy, name, getattr(energy, name).py_func)
+        monkeypatch.setattr(energy_kernels, name, getattr(energy_kernels, name).py_func)
 
 
 def check_arithmetic():
@@ -519,11 +519,11 @@ def check_arithmetic():
         [[0.0, 1e-300, 0.3465, 0.3466, 700.0], rng.uniform(0, 2, 300), rng.uniform(0, 700, 300)]
     )
     for value in a.tolist():
-        assert energy.decay(np.float64(value)) == pytest.approx(math.exp(-value), rel=1e-15, abs=0.0)
-    assert energy.decay(np.float64(1e300)) == energy.decay(np.float64(700.0)) < 1e-300
+        assert energy_kernels.decay(np.float64(value)) == pytest.approx(math.exp(-value), rel=1e-15, abs=0.0)
+    assert energy_kernels.decay(np.float64(1e300)) == energy_kernels.decay(np.float64(700.0)) < 1e-300
     v = np.concatenate([[0.0, 1e-300, 1e-17, 0.4142, 0.4143, 1.0, 1e300], 10.0 ** rng.uniform(-20, 280, 600)])
     for value in v.tolist():
-        assert energy.log_of_one_and(np.float64(value)) == pytest.approx(
+        assert energy_kernels.log_of_one_and(np.float64(value)) == pytest.approx(
             math.log1p(value), rel=1e-15, abs=0.0
         )
 
@@ -556,3 +556,39 @@ def test_kernels_do_the_same_in_python(machine, request):
             check_consistent(lanes)
     for first, second in zip(ends[:2], ends[2:], strict=True):
         np.testing.assert_array_equal(first.x, second.x)
+
+
+TWINS = {
+    **MACHINES,
+    "definitions": (trained(DEFINED[2]), 1.0),
+    "steep": (by_hand(2, 3, 8, 250.0), 1.0),
+    "wide": (by_hand(5, 9, 40, 2.0), 1.0),
+}
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("name", TWINS)
+def test_numpy_and_kernels_make_the_same_bits(name, rule, monkeypatch):
+    """And either goes on where the other stopped."""
+    machine, k = TWINS[name]
+    network = energies_of(machine, k)
+    betas = [*np.linspace(0.1, 1.5, 6), *[1.0] * 6]
+    ends = []
+    for modules in ((energy_kernels,), (energy_plain,), (energy_plain, energy_kernels)):
+        turns = iter(range(100))
+        monkeypatch.setattr(energy, "_loops", lambda: modules[next(turns) % len(modules)])  # noqa: B023
+        lanes = start_energy(network, random_states(network.atoms, SEED), seed=SEED, lane=64, sweep=250)
+        advance_energy(lanes, betas, rule=rule, every=2)
+        advance_energy(lanes, np.linspace(0, 2, 128).reshape(2, 64), rule=rule, every=1)
+        ends.append((lanes.visible, lanes.lacks, lanes.inputs, lanes.log_weight))
+    for other in ends[1:]:
+        for one, expected in zip(other, ends[0], strict=True):
+            np.testing.assert_array_equal(one, expected)
+
+
+def test_while_kernels_are_compiled_chains_on_energies_run_in_numpy(monkeypatch):
+    asked = []
+    monkeypatch.setattr(energy, "is_warm", asked.append)
+    monkeypatch.setattr(energy, "warm_aside", lambda: asked.append("aside"))
+    assert energy._loops() is energy_plain
+    assert asked == ["energy", "aside"]

@@ -7,22 +7,16 @@ training leaves them. Rare values stay as rare as they should be: probabilities 
 about 1e-6 of themselves, times the size of the log-odds, down to 2^-31.
 """
 
-# Kernels are typed by numba, by what they are called with; and l is the number of a lane.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, unreachable"
-# ruff: noqa: E741
-
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import float32, int32, types
-from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
-from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
-from lbm.reasoning.engine.kernels import fill
+from lbm.reasoning.engine.plain import fill
+from lbm.reasoning.engine.ready import is_warm, loaded, warm_aside
 from lbm.reasoning.engine.streams import key_of, seed_from
 
 if TYPE_CHECKING:
@@ -131,57 +125,35 @@ def _held(x: Singles, clamped: Clamped) -> tuple[NDArray[np.intp], Singles]:
     return rows, values.reshape(len(rows), -1) if len(rows) else x[:0]
 
 
-# --- the compiled inner loop -------------------------------------------------------------------------
+def settle(z: Singles, bias: Singles, key0: Any, key1: Any, step: int, stream: int) -> None:
+    """Turn the inputs of units, shape (units, lanes), into their states, in place."""
+    if is_warm("dense"):
+        loaded("dense_kernels").settle(z, bias, key0, key1, step, stream)
+    else:
+        warm_aside()
+        settle_plainly(z, bias, key0, key1, step, stream)
 
 
-@intrinsic
-def as_single(context: Any, bits: Any) -> Any:  # noqa: ARG001 - numba's signature
-    """Return the 32-bit float that has these bits."""
+def settle_plainly(z: Singles, bias: Singles, key0: Any, key1: Any, step: int, stream: int) -> None:
+    """Do what the kernel does, in NumPy: the same bits."""
+    units, lanes = z.shape
+    quads = np.arange(-(-units // 4))
+    for begin in range(0, lanes, 64):
+        part = z[:, begin : begin + 64]
+        words = fill(key0, key1, quads, np.array([step]), begin, stream)[0, :units, : part.shape[1]]
+        y = part + bias[:, None]
+        on = y > 0
+        word = words.astype(np.int32) ^ np.where(on, np.int32(_ONES), np.int32(0))
+        v = (word.astype(np.float32) + _HALF) * _SCALE
+        rare = v * (np.float32(1.0) + _growth(np.minimum(np.abs(y), _LAST))) < 1
+        part[...] = on != rare
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.bitcast(arguments[0], context.get_value_type(types.float32))
 
-    return types.float32(types.int32), generate
-
-
-@inlined
-def growth(a):
-    """Return exp(a) for a from 0 to 60, to about 3e-7 of itself.
-
-    exp(a) = 2^n · exp(r) with n whole and |r| <= ln 2 / 2; exp(r) by the polynomial of degree 6 that meets it
-    at the seven Chebyshev points.
-    """
+def _growth(a: Singles) -> Singles:
+    """Return exp(a) for a from 0 to 60, as the kernel has it."""
     n = (a * _LOG2E + _ROUND) - _ROUND
     r = (a - n * _LN2_HIGH) - n * _LN2_LOW
     e = _E6 * r + _E5
-    e = e * r + _E4
-    e = e * r + _E3
-    e = e * r + _E2
-    e = e * r + _E1
-    e = e * r + _E0
-    return e * as_single(int32(int32(_ONE) + int32(int32(n) << int32(23))))
-
-
-@compiled
-def settle(z, bias, key0, key1, step, stream):
-    """Turn the inputs of units, shape (units, lanes), into their states, in place.
-
-    A unit is on where u < σ(z). The less likely value has the probability q = 1 / (1 + e^|z|), and is taken
-    where v · (1 + e^|z|) < 1, with v = u or, if it is 0, v = 1 - u: so small probabilities are compared with
-    small numbers, of which floats have many.
-    """
-    words = carray(stack(z, 256), (4, 64)).view(np.uint32)
-    units, lanes = z.shape
-    for quad in range((units + 3) // 4):
-        for begin in range(0, lanes, 64):
-            fill(words, key0, key1, quad, step, begin, stream)
-            for r in range(min(4, units - 4 * quad)):
-                b = bias[4 * quad + r]
-                row = z[4 * quad + r, begin : begin + 64]
-                for l in range(len(row)):
-                    y = row[l] + b
-                    on = y > float32(0.0)
-                    word = int32(int32(words[r, l]) ^ (int32(_ONES) if on else int32(0)))
-                    v = (float32(word) + _HALF) * _SCALE
-                    rare = v * (float32(1.0) + growth(min(abs(y), _LAST))) < float32(1.0)
-                    row[l] = float32(on != rare)
+    for term in (_E4, _E3, _E2, _E1, _E0):
+        e = e * r + term
+    return np.asarray(e * (np.int32(_ONE) + (n.astype(np.int32) << np.int32(23))).view(np.float32))

@@ -226,6 +226,8 @@ class _Steps:
         For each step the first and the last of these, and an atom, or a :class:`_Together`.
     back
         Where each place of the order is among ``place``.
+    quads, word
+        The fours of atoms that words are made for, and which of these words each place has.
     words
         The words made last: what they are for, the first sweep, and they themselves.
     """
@@ -261,6 +263,8 @@ class _Steps:
             part = int(atoms[0]) if alone[begin] else _Together(plans, atoms)
             self.parts.append((slice(begin, end), part))
             begin = end
+        quads, where = np.unique(order >> 2, return_inverse=True)
+        self.quads, self.word = quads.astype(np.int64), (4 * where + (order & 3))[self.place]
         self.words: tuple[Any, int, NDArray[np.uint32]] | None = None
 
 
@@ -276,7 +280,7 @@ class _Together:
         self.negated = np.concatenate([np.repeat([0, 1], each[4]) for each in known]).astype(np.uint8)[
             :, None
         ]
-        self.sign = np.where(self.negated, -1, 1).astype(np.int8)
+        self.sign = np.where(self.negated, 255, 1).astype(np.uint8)
         weights = np.concatenate([each[1] for each in known])
         self.matrix: NDArray[Any] | None = None
         if plans.whole and len(plans.wires.program) <= _MATRIX:
@@ -507,8 +511,9 @@ def sweeps(
     atoms = _Atoms(wires, weight, x, counts)
     steps = atoms.plans.steps(order)
     gains = np.zeros((1 + len(order), _LANES))  # the total, and what each atom adds to it
+    adds = gains[1:]
     narrow = counts.dtype == np.uint8
-    for s, words in _words(steps, key0, key1, order, sweep, len(betas), lane):
+    for s, words in _words(steps, key0, key1, sweep, len(betas), lane):
         decide = _decider(rule, words, tables[s], int(clips[s]), betas[s], powers, atoms.kind)
         for at, part in steps.parts:
             if isinstance(part, int):
@@ -519,19 +524,20 @@ def sweeps(
                 odds = part.weigh(now, near)
             new = decide(at, odds, now)
             change = new - now
-            np.multiply(odds, change.view(np.int8), out=gains[1:][at])
+            np.multiply(odds, change.view(np.int8), out=adds[at])
             if isinstance(part, int):
                 now[...] = new
                 atoms.move(part, change[0])
             else:
                 x[part.atoms] = new
-                step = change.view(np.int8).take(part.owner, 0) * part.sign
-                near += step.view(np.uint8) if narrow else step.astype(counts.dtype)
+                step = change.take(part.owner, 0)
+                step *= part.sign  # 255 is -1
+                near += step if narrow else step.view(np.int8).astype(counts.dtype)
                 counts[part.gates] = near
         if atoms.whole:
             total += gains.sum(axis=0).astype(np.int64)
         else:  # in the order of the atoms, as kernels do
-            gains[1:] = gains[1:][steps.back]
+            adds[:] = adds[steps.back]
             gains[0] = total
             total[:] = np.add.reduce(gains, axis=0)
         _remember(wires, x, counts, total, firm, best, best_x)
@@ -541,11 +547,10 @@ def sweeps(
 
 
 def _words(
-    steps: _Steps, key0: Any, key1: Any, order: NDArray[np.int32], sweep: int, number: int, lane: int
+    steps: _Steps, key0: Any, key1: Any, sweep: int, number: int, lane: int
 ) -> Iterator[tuple[int, NDArray[np.uint32]]]:
     """Yield the number of each sweep with its words, shape (atoms of the order, 64), by steps."""
-    quads, where = np.unique(order >> 2, return_inverse=True)
-    place = (4 * where + (order & 3))[steps.place]
+    quads, place = steps.quads, steps.word
     most = max(1, _BATCH // max(1, 4 * len(quads) * _LANES))
     name = int(key0), int(key1), lane
     for s in range(number):
@@ -553,7 +558,7 @@ def _words(
         if known is None or known[0] != name or not known[1] <= sweep + s < known[1] + len(known[2]):
             follows = known is not None and known[0] == name and known[1] + len(known[2]) == sweep + s
             ahead = np.arange(sweep + s, sweep + s + min(most, most if follows else number - s))
-            known = name, sweep + s, fill(key0, key1, quads.astype(np.int64), ahead, lane, 0)
+            known = name, sweep + s, fill(key0, key1, quads, ahead, lane, 0)
             steps.words = known
         yield s, known[2][sweep + s - known[1]][place]
 

@@ -47,7 +47,7 @@ LINGER: Final = 60.0
 """Seconds that the process beside may go on after the one that started it has ended."""
 
 _SOURCES: Final = (
-    "compiled kernels sliced sliced_rows energy dense presolve walks".split()
+    "compiled kernels sliced sliced_rows energy_kernels dense_kernels presolve walks".split()
 )  # that hold kernels
 _NEEDS: Final = {"sliced": "sliced_rows"}  # modules to load before the kernels of a piece are compiled
 _LOOKS: Final = 0.2  # seconds between two looks at what has been compiled meanwhile
@@ -187,12 +187,10 @@ def loops(weights: np.dtype[Any] | None = None, counts: np.dtype[Any] | None = N
 
     Both have the same functions, with the same results.
     """
-    of_counts = "uint8" if counts is None else str(counts)
-    of_weights = ("int16" if of_counts == "uint8" else "int32") if weights is None else str(weights)
-    return loaded("kernels" if _runs_compiled(f"lanes {of_weights} {of_counts}") else "plain")
+    return loaded("kernels" if runs_compiled(_piece(weights, counts)) else "plain")
 
 
-def _runs_compiled(piece: str) -> bool:
+def runs_compiled(piece: str) -> bool:
     """Return whether to run a piece compiled; where it is not, have that done."""
     if not is_warm(piece):
         warm_aside()
@@ -208,6 +206,15 @@ def without_compiler() -> Iterator[None]:
         yield
     finally:
         _held.reset(before)
+
+
+@cache
+def _piece(weights: np.dtype[Any] | None, counts: np.dtype[Any] | None) -> str:
+    """Return the piece that has the chains for these types; None: the first that there is."""
+    of_counts = "uint8" if counts is None else str(counts)
+    return (
+        f"lanes {('int16' if of_counts == 'uint8' else 'int32') if weights is None else weights} {of_counts}"
+    )
 
 
 def loaded(name: str) -> Any:
@@ -228,7 +235,7 @@ class Kernel:
         """Run it; where it is part of others, it is only ever called by their Python."""
         if self.inline:
             return self.py_func(*arguments)
-        if self._fast is None and not _runs_compiled(self.piece):
+        if self._fast is None and not runs_compiled(self.piece):
             return self.py_func(*arguments)
         return self.fast(*arguments)
 

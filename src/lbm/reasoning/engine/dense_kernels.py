@@ -1,0 +1,88 @@
+"""The compiled inner loop of block Gibbs in single precision: inputs become states in one pass."""
+
+# Kernels are typed by numba, by what they are called with; and l is the number of a lane.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, call-arg, unreachable"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import float32, int32, types
+from numba.extending import intrinsic
+
+from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
+from lbm.reasoning.engine.kernels import fill
+
+_LAST = np.float32(60.0)  # log-odds past which no word can tell a probability from 0 or 1
+_LOG2E = np.float32(1.4426950408889634)
+_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.1219444005469057e-4)  # their sum is ln 2
+_ROUND = np.float32(12582912.0)  # 1.5 · 2^23: a float of this size has no digits after the point
+_ONE = 0x3F800000  # the bits of 1.0
+_ONES = 0x7FFFFFFF  # the bits of a word
+_SCALE, _HALF = np.float32(2.0**-31), np.float32(0.5)
+_E0, _E1, _E2, _E3, _E4, _E5, _E6 = (
+    np.float32(c)
+    for c in (
+        1.0,
+        1.000000037716214,
+        0.5000000047117757,
+        0.16666415514653274,
+        0.04166635289677517,
+        0.008375126398153377,
+        0.0013941108433972286,
+    )
+)
+
+
+@intrinsic
+def as_single(context: Any, bits: Any) -> Any:  # noqa: ARG001 - numba's signature
+    """Return the 32-bit float that has these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.bitcast(arguments[0], context.get_value_type(types.float32))
+
+    return types.float32(types.int32), generate
+
+
+@inlined
+def growth(a):
+    """Return exp(a) for a from 0 to 60, to about 3e-7 of itself.
+
+    exp(a) = 2^n · exp(r) with n whole and |r| <= ln 2 / 2; exp(r) by the polynomial of degree 6 that meets it
+    at the seven Chebyshev points.
+    """
+    n = (a * _LOG2E + _ROUND) - _ROUND
+    r = (a - n * _LN2_HIGH) - n * _LN2_LOW
+    e = _E6 * r + _E5
+    e = e * r + _E4
+    e = e * r + _E3
+    e = e * r + _E2
+    e = e * r + _E1
+    e = e * r + _E0
+    return e * as_single(int32(int32(_ONE) + int32(int32(n) << int32(23))))
+
+
+@compiled
+def settle(z, bias, key0, key1, step, stream):
+    """Turn the inputs of units, shape (units, lanes), into their states, in place.
+
+    A unit is on where u < σ(z). The less likely value has the probability q = 1 / (1 + e^|z|), and is taken
+    where v · (1 + e^|z|) < 1, with v = u or, if it is 0, v = 1 - u: so small probabilities are compared with
+    small numbers, of which floats have many.
+    """
+    words = carray(stack(z, 256), (4, 64)).view(np.uint32)
+    units, lanes = z.shape
+    for quad in range((units + 3) // 4):
+        for begin in range(0, lanes, 64):
+            fill(words, key0, key1, quad, step, begin, stream)
+            for r in range(min(4, units - 4 * quad)):
+                b = bias[4 * quad + r]
+                row = z[4 * quad + r, begin : begin + 64]
+                for l in range(len(row)):
+                    y = row[l] + b
+                    on = y > float32(0.0)
+                    word = int32(int32(words[r, l]) ^ (int32(_ONES) if on else int32(0)))
+                    v = (float32(word) + _HALF) * _SCALE
+                    rare = v * (float32(1.0) + growth(min(abs(y), _LAST))) < float32(1.0)
+                    row[l] = float32(on != rare)
