@@ -27,6 +27,9 @@ from lbm.reasoning.solvers.proof import SOLVER, Clause, _Problem
 CONFLICTS: Final = 1000
 """Conflicts between two looks at the clock."""
 
+RENEWED: Final = 20
+"""How many times as many variables as it began with a solver may have before a new one is made."""
+
 Bools = NDArray[np.bool_]
 
 
@@ -226,7 +229,10 @@ class _Part:
 
         ``above`` is true only where an atom up to there is true and was false in the last model.
         """
-        on = self._fresh()
+        if self._next > RENEWED * len(self.variables) + 1000:
+            self.close()
+            self._solver, self._next = self._begin(), len(self.variables) + 1
+        on = begun = self._fresh()
         above: int | None = None
         for i in range(self.kept):
             before = [] if above is None else [above]
@@ -253,7 +259,8 @@ class _Part:
             else:
                 world, differs = other, _first_difference(last, other)
                 open_ = [i for i in open_[middle:] if i > differs]
-        self._solver.add_clause([-on])
+        for done in range(begun, self._next):  # so that the solver drops what was said of the last model
+            self._solver.add_clause([-done])
         return world, differs + 1
 
     def _fresh(self) -> int:
@@ -282,7 +289,6 @@ class _Part:
         solver = Solver(name=SOLVER)
         for clause in self._clauses:
             solver.add_clause([number[x] if x > 0 else -number[-x] for x in clause])
-        self._clauses = []
         solver.set_phases([-i for i in range(1, self.kept + 1)])
         return solver
 
