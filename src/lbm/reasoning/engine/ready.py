@@ -187,10 +187,10 @@ def loops(weights: np.dtype[Any] | None = None, counts: np.dtype[Any] | None = N
 
     Both have the same functions, with the same results.
     """
-    return loaded("kernels" if _runs_compiled(_piece(weights, counts)) else "plain")
+    return loaded("kernels" if runs_compiled(_piece(weights, counts)) else "plain")
 
 
-def _runs_compiled(piece: str) -> bool:
+def runs_compiled(piece: str) -> bool:
     """Return whether to run a piece compiled; where it is not, have that done."""
     if not is_warm(piece):
         warm_aside()
@@ -235,7 +235,7 @@ class Kernel:
         """Run it; where it is part of others, it is only ever called by their Python."""
         if self.inline:
             return self.py_func(*arguments)
-        if self._fast is None and not _runs_compiled(self.piece):
+        if self._fast is None and not runs_compiled(self.piece):
             return self.py_func(*arguments)
         return self.fast(*arguments)
 

@@ -247,6 +247,7 @@ class _Search:
         if self.start is not None:
             self._add(self.start)
         if self.rows is None:
+            self._add([False] * atoms)  # where nothing is hard there is a world however short the time
             self._find_model()
             return
         liked = self.rows.liked()
