@@ -33,7 +33,7 @@ _LN2_HIGH, _LN2_LOW = (
 # --- random words ------------------------------------------------------------------------------------
 
 
-@inlined
+@compiled
 def fill(words, key0, key1, quad, sweep, lane, stream):
     """Write the words of four atoms, from 4·quad, in 64 lanes: words has shape (4, 64). See streams.py."""
     for l in range(64):
@@ -54,7 +54,7 @@ def fill(words, key0, key1, quad, sweep, lane, stream):
         words[3, l] = uint32(c3) >> uint32(1)
 
 
-@inlined
+@compiled
 def chance(z, rule, powers, p):
     """Write the probability to be true (heat bath) or to flip (Metropolis) in 64 lanes, to about 1e-13.
 
@@ -229,12 +229,14 @@ def move_pairs(i, wires, counts, true, false, change, d):
 
 
 @inlined
-def weigh(i, wires, weight, x, counts, odds, true, false):
+def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned):
     """Write the log-odds of atom i given all the others in ``odds``, and its values in ``true``, ``false``.
 
-    Its pairs and its program are for :func:`weigh_deep`.
+    For its program, ``moved`` gets by how much the count of each gate rises if the atom becomes true, and
+    ``turned``, where a later step needs it, by how much the truth does.
     """
     zero = weight.dtype.type(0)
+    none = counts.dtype.type(0)
     one = counts.dtype.type(1)
     for l in range(64):
         odds[l] = zero
@@ -268,39 +270,11 @@ def weigh(i, wires, weight, x, counts, odds, true, false):
             without = (rest & mask) <= span
             with_it = (counts.dtype.type(rest + one) & mask) <= span
             odds[l] -= w * weight.dtype.type(int8(int8(with_it) - int8(without)))
-
-
-@compiled
-def weigh_deep(i, wires, weight, x, counts, out, at, moved, turned):
-    """Add what the pairs and the program of atom i weigh to its log-odds in row ``at`` of ``out``.
-
-    For its program, ``moved`` gets by how much the count of each gate rises if the atom becomes true, and
-    ``turned``, where a later step needs it, by how much the truth does. Few atoms need all this, so that it
-    is no part of the loop over them; its scratch is its own, as the compiler has to see.
-    """
-    odds = carray(stack(weight, 64), (64,))
-    true = carray(stack(x, 64), (64,))
-    false = carray(stack(x, 64), (64,))
-    for l in range(64):
-        odds[l] = out[at, l]
-        true[l] = x[i, l]
-        false[l] = uint8(1) - x[i, l]
-    weigh_pairs(i, wires, weight, counts, odds, true, false)
-    if wires.program[i] < wires.program[i + 1]:
-        weigh_program(i, wires, weight, counts, odds, true, false, moved, turned)
-    for l in range(64):
-        out[at, l] = odds[l]
-
-
-@inlined
-def weigh_program(i, wires, weight, counts, odds, true, false, moved, turned):
-    """Add what the program of atom i weighs to its log-odds; see weigh_deep."""
-    zero = weight.dtype.type(0)
-    none = counts.dtype.type(0)
-    d = carray(stack(counts, 64), (64,))
-    turn = carray(stack(counts, 64), (64,))
-    known = carray(stack(counts, 64), (64,))
+    if wires.pairs[4 * i] < wires.pairs[4 * i + 4]:
+        weigh_pairs(i, wires, weight, counts, odds, true, false)
     base = wires.program[i]
+    if base == wires.program[i + 1]:
+        return
     for l in range(64):
         known[l] = counts.dtype.type(none - true[l])  # all ones where the atom is true
     for k in range(base, wires.program[i + 1]):
@@ -371,10 +345,10 @@ def weigh_program(i, wires, weight, counts, odds, true, false, moved, turned):
 
 
 @inlined
-def move(i, wires, counts, change):
+def move(i, wires, counts, true, false, change, d, up, down, moved):
     """Bring all counts up to date; ``change`` is 1 where atom i became true, 255 where false, else 0.
 
-    Those of its pairs and its program are for :func:`move_deep`.
+    ``true`` and ``false`` are as :func:`weigh` left them, ``d`` is scratch.
     """
     for part in range(4 * i, 4 * i + 4, 2):
         for j in range(wires.start[part], wires.start[part + 1]):
@@ -385,22 +359,8 @@ def move(i, wires, counts, change):
             g = uint64(wires.gate[j])
             for l in range(64):
                 counts[g, l] = counts.dtype.type(counts[g, l] - int8(change[l]))
-
-
-@compiled
-def move_deep(i, wires, counts, x, flips, moved):
-    """Bring the counts of the pairs and of the program of atom i up to date; see move."""
-    true = carray(stack(x, 64), (64,))
-    false = carray(stack(x, 64), (64,))
-    change = carray(stack(x, 64), (64,))
-    d = carray(stack(counts, 64), (64,))
-    up = carray(stack(counts, 64), (64,))
-    down = carray(stack(counts, 64), (64,))
-    for l in range(64):
-        change[l] = flips[l]
-        true[l] = uint8(x[i, l] - flips[l])  # as it was
-        false[l] = uint8(1) - true[l]
-    move_pairs(i, wires, counts, true, false, change, d)
+    if wires.pairs[4 * i] < wires.pairs[4 * i + 4]:
+        move_pairs(i, wires, counts, true, false, change, d)
     base = wires.program[i]
     if base == wires.program[i + 1]:
         return
@@ -463,7 +423,6 @@ def run(
     best_x,
     goal,
     out,
-    flips,
 ):
     """Do what :func:`sweeps`, :func:`jumps` or :func:`fields` say: one loop, which is compiled once.
 
@@ -474,6 +433,11 @@ def run(
     false = carray(stack(x, 64), (64,))
     change = carray(stack(x, 64), (64,))
     back = carray(stack(x, 64), (64,))
+    d = carray(stack(counts, 64), (64,))
+    turn = carray(stack(counts, 64), (64,))
+    known = carray(stack(counts, 64), (64,))
+    up = carray(stack(counts, 64), (64,))
+    down = carray(stack(counts, 64), (64,))
     words = carray(stack(clips, 256), (4, 64)).view(np.uint32)
     z = carray(stack(betas, 64), (64,))
     p = carray(stack(betas, 64), (64,))
@@ -498,17 +462,10 @@ def run(
             if place != quad and rule != FIELDS:
                 quad = place
                 fill(words, key0, key1, quad, sweep + s, lane, 2 if rule == JUMPS else 0)
-            weigh(i, wires, weight, x, counts, odds, true, false)
-            deep = wires.pairs[4 * i] < wires.pairs[4 * i + 4] or wires.program[i] < wires.program[i + 1]
-            at = o if rule == FIELDS else int64(0)
-            if deep or rule == FIELDS:
-                for l in range(64):
-                    out[at, l] = odds[l]
-            if deep:  # nothing on the stack is handed to functions that are not inlined: see stack
-                weigh_deep(i, wires, weight, x, counts, out, at, moved, turned)
-                for l in range(64):
-                    odds[l] = out[at, l]
+            weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved, turned)
             if rule == FIELDS:
+                for l in range(64):
+                    out[o, l] = odds[l]
                 o += 1
                 continue
             if rule == JUMPS:
@@ -553,11 +510,7 @@ def run(
                     continue
                 for l in range(64):
                     total[l] += odds[l] * int8(change[l])
-            move(i, wires, counts, change)
-            if deep:
-                for l in range(64):
-                    flips[l] = change[l]
-                move_deep(i, wires, counts, x, flips, moved)
+            move(i, wires, counts, true, false, change, d, up, down, moved)
             if rule != JUMPS:
                 o += 1
                 continue
@@ -670,8 +623,7 @@ def sweeps(
         best,
         best_x,
         goal,
-        np.empty((1, 64), weight.dtype),
-        np.empty(64, np.uint8),
+        np.empty((0, 64), weight.dtype),
     )
 
 
@@ -701,7 +653,7 @@ def jumps(
         sweep,
         lane,
         JUMPS,
-        np.empty((1, 64), weight.dtype),
+        np.empty((0, 64), weight.dtype),
     )
 
 
@@ -775,7 +727,6 @@ def _alone(
         np.zeros(0, np.uint8),
         nothing[0],
         out,
-        np.empty(64, np.uint8),
     )
 
 

@@ -26,7 +26,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy import uint64
+from numpy import int64, uint64
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.reasoning.engine.lanes import Weights
@@ -563,7 +563,7 @@ def _sweeps(
             put(x, i, state ^ flip)
         if stop:
             put(bits, _0, spread(_1))
-            if _keep(clauses, 0, len(clauses.weight), x, bits):
+            if _keep(clauses, int64(0), len(clauses.weight), x, bits):
                 return s + 1
     return len(factors)
 

@@ -239,7 +239,8 @@ def _walk(
         since += 1
         if cost < least:
             least, since = cost, 0
-            best[:] = x
+            for i in range(atoms):  # a slice would take as long to compile as the rest
+                best[i] = x[i]
     return least, flip
 
 
