@@ -67,6 +67,12 @@ def at_most(seconds: float) -> float:
     return max(1e-3, min(seconds, _deadline.get() - now()))
 
 
+def share_of_time(part: float) -> float:
+    """Return the moment at which this part of what is left of the time will have passed."""
+    begun = now()
+    return begun + part * (_deadline.get() - begun)
+
+
 @contextmanager
 def until(deadline: float, stop: Stop | None = None) -> Iterator[None]:
     """Let every tick in this block raise NoAnswer once the deadline has passed; each thread has its own.
@@ -85,4 +91,4 @@ def tick() -> None:
     """Raise NoAnswer if the deadline has passed, or the work is no longer needed."""
     stop = _stop.get()
     if now() > _deadline.get() or (stop is not None and stop()):
-        raise NoAnswer("the exact answer was not worked out in time: allow more seconds, or sample")
+        raise NoAnswer("the answer was not worked out in time: allow more seconds")

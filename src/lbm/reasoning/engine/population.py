@@ -100,6 +100,7 @@ def population_of(
     share: float = SHARE,
     sweeps: int = SWEEPS,
     on_step: Callable[[float], object] | None = None,
+    on_sweeps: Callable[[], object] | None = None,
 ) -> Population:
     """Return a population of 64 states for each block, cooled from β = 0 to 1.
 
@@ -120,6 +121,8 @@ def population_of(
         Sweeps after each step.
     on_step
         Called with β after each step. What it raises ends the work.
+    on_sweeps
+        Called between sweeps, likewise.
     """
     if blocks < 1 or sweeps < 1:
         raise ValueError(f"expected blocks and sweeps from 1 up, got blocks={blocks} and sweeps={sweeps}")
@@ -147,7 +150,7 @@ def population_of(
         families = families[parents]
         crowd.renew(parents)
         betas.append(beta)
-        crowd.sweep(beta, sweeps)
+        crowd.sweep(beta, sweeps, on_sweeps)
         if on_step is not None:
             on_step(beta)
     return crowd.population(log_z, families, betas)
@@ -166,6 +169,7 @@ def pinned_population(
     share: float = SHARE,
     sweeps: int = SWEEPS,
     on_step: Callable[[float], object] | None = None,
+    on_sweeps: Callable[[], object] | None = None,
 ) -> Population:
     """Return a population that begins at one world and is let loose: what it weighs is around that world.
 
@@ -202,7 +206,7 @@ def pinned_population(
         families = families[parents]
         crowd.renew(parents)
         crowd.reweigh(_held(weights, field, strength * (1 - betas[-1])))
-        crowd.sweep(1.0, sweeps)
+        crowd.sweep(1.0, sweeps, on_sweeps)
         if on_step is not None:
             on_step(betas[-1])
         if betas[-1] == 1:
@@ -350,14 +354,19 @@ class _Crowd:
         for b, lanes in enumerate(self.blocks):
             lanes.total = np.ascontiguousarray(total[LANES * b : LANES * (b + 1)])
 
-    def sweep(self, beta: float, sweeps: int) -> None:
+    def sweep(self, beta: float, sweeps: int, on_sweeps: Callable[[], object] | None) -> None:
         """Do some sweeps at β everywhere, each followed by the offer of groups."""
+
+        def after(_: Lanes) -> None:
+            if on_sweeps is not None:
+                on_sweeps()
+
         for b, lanes in enumerate(self.blocks):
             own = np.full(LANES, beta)
             if not self.parts:
-                advance(lanes, np.full(sweeps, beta))
+                advance(lanes, np.full(sweeps, beta), after=after)
             for _ in range(sweeps if self.parts else 0):
-                advance(lanes, [beta])
+                advance(lanes, [beta], after=after)
                 jump(lanes, self.members, self.parts[lanes.sweep % len(self.parts)], own)
             if not lanes.weights.whole:  # so that rounding never piles up
                 self.blocks[b] = reweighted(lanes, lanes.weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -79,7 +80,14 @@ def held(first: float, last: float, sweeps: int) -> Floats:
 
 
 def tuned_penalty(
-    network: Network, x: ArrayLike, *, seed: int, share: float = 0.3, steps: int = 16, sweeps: int = 20
+    network: Network,
+    x: ArrayLike,
+    *,
+    seed: int,
+    share: float = 0.3,
+    steps: int = 16,
+    sweeps: int = 20,
+    on_sweeps: Callable[[], object] | None = None,
 ) -> float:
     """Return a penalty under which a good share of states keep all hard formulae and chains still move.
 
@@ -90,17 +98,23 @@ def tuned_penalty(
         log(1 + number of hard formulae) + 2 · (greatest Σ |soft weights| of one atom) + 5,
 
     where breaking a formula pays for nobody. Whatever the penalty, models among the states have the same
-    distribution; it only decides how many there are and how fast they change.
+    distribution; it only decides how many there are and how fast they change. ``on_sweeps`` is called between
+    sweeps; what it raises ends the work.
     """
+
+    def after(_: Lanes) -> None:
+        if on_sweeps is not None:
+            on_sweeps()
+
     soft = weights_of(network, 0.0)
     highest = float(np.log1p(np.abs(network.hard).sum()) + 2 * soft.reach * soft.unit + 5)
     lanes = start(network, soft, x, seed=seed, lane=1 << 31)
     for penalty in np.geomspace(1.0, highest, steps).tolist():
         lanes = reweighted(lanes, weights_of(network, penalty))
-        advance(lanes, np.ones(sweeps // 2))
+        advance(lanes, np.ones(sweeps // 2), after=after)
         kept = 0.0
         for _ in range(sweeps - sweeps // 2):
-            advance(lanes, [1.0], every=1)
+            advance(lanes, [1.0], every=1, after=after)
             kept += float(np.mean(lanes.broken() == 0))
         if kept / (sweeps - sweeps // 2) >= share:
             return float(penalty)

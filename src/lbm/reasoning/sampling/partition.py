@@ -16,14 +16,13 @@ from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.lanes import weights_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.population import Population, combined, pinned_population, population_of
-from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.sampling.chains import Bools
 from lbm.reasoning.sampling.problems import (
     Known,
     atoms_about,
     logical_network,
-    spread,
+    penalty_for,
     truth,
     with_field,
 )
@@ -92,10 +91,9 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
     add up, and what may or may not have been counted twice widens the error.
     """
     network, known = logical_network(split, temperature, None, rng)
-    hard = bool(len(network.firm))
-    penalty = tuned_penalty(network, spread(known.starts, rng), seed=seed_from(rng)) if hard else 0.0
+    penalty = penalty_for(network, known.starts, rng)
     weights, groups, seed = weights_of(network, penalty), groups_of(network), seed_from(rng)
-    options: dict[str, Any] = {"seed": seed, "groups": groups, "on_step": lambda _: tick()}
+    options: dict[str, Any] = {"seed": seed, "groups": groups, "on_sweeps": tick}
     free = [
         population_of(network, weights, blocks=BLOCKS, lane=LANES * BLOCKS * number, **options)
         for number in range(POPULATIONS)

@@ -19,7 +19,7 @@ from lbm.errors import NoAnswer, WeightError
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
-from lbm.reasoning.clock import at_most, tick
+from lbm.reasoning.clock import at_most, share_of_time, spent, tick
 from lbm.reasoning.components.apart import Component, Split, assign, exponent
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
@@ -54,7 +54,7 @@ _REPEATED: Final = 4  # chains from each of them: fewer would be lost among the 
 _DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
 _FAR_APART: Final = 2.0**40  # weights of a machine
-_MOMENT: Final = 1e-3  # seconds, than which no time left is shorter
+_SHARE: Final = 0.1  # of the time, for that
 _COOLING: Final = 128  # sweeps that look for a world of high score
 _COLD: Final = 4.0  # and where they end, as a multiple of β
 _BLOCKS: Final = 4  # blocks of ladders at most
@@ -129,13 +129,19 @@ def logical(
     ``more``, shape (atoms, worlds), are further worlds to start from.
     """
     network, known = logical_network(split, temperature, query, rng)
-    hard = bool(len(network.firm))
-    penalty = tuned_penalty(network, spread(known.starts, rng), seed=seed_from(rng)) if hard else 0.0
+    penalty = penalty_for(network, known.starts, rng)
     run = partial(_ladders if tempering else _walk, network, weights_of(network, penalty))
     starts = known.starts if more is None else np.concatenate([known.starts, more], axis=1)
     atoms = atoms_about(split, query)
     theory = Theory([f for component in _components_about(split, query) for f in component.hard], atoms=atoms)
     return Problem(run, atoms, _distinct(starts), known.places, partial(_possible, theory))
+
+
+def penalty_for(network: Network, starts: Bools, rng: np.random.Generator) -> float:
+    """Return what a broken hard formula costs chains that begin in these worlds; without any, nothing."""
+    if not len(network.firm):
+        return 0.0
+    return tuned_penalty(network, spread(starts, rng), seed=seed_from(rng), on_sweeps=tick)
 
 
 def logical_network(
@@ -214,12 +220,13 @@ def with_field(
 
 def _annealed(network: Network, seed: int) -> Bools | None:
     """Return a world of high score that keeps the hard formulae, shape (atoms, 1); None: none was met."""
+    enough = share_of_time(_SHARE)
     soft = weights_of(network, 0.0)
     penalty = 2 * float(np.abs(soft.numbers).max(initial=1)) * soft.unit
     x = random_states(network.atoms, seed, lane=1 << 30)
     lanes = start(network, weights_of(network, penalty), x, seed=seed, lane=1 << 30, watch=True)
     betas = np.concatenate([np.linspace(0.05, _COLD, _COOLING), np.full(_COOLING // 8, 1e6)])
-    advance(lanes, betas, rule="metropolis", after=lambda _: at_most(1.0) > _MOMENT)
+    advance(lanes, betas, rule="metropolis", after=lambda _: not spent(enough))
     return np.asarray(lanes.best_x[:, None] > 0) if lanes.found else None
 
 
