@@ -144,7 +144,8 @@ def many_estimates(hits: Floats, keeps: Floats, draws: int) -> tuple[Floats, Flo
 
         ESS = p(1 - p)·m/var(means),    R² = 1 - 1/n + var(means)/(var(states) - var(means))
 
-    With m halves of n states each. An atom that never varies has effective size and R-hat nan.
+    With m halves of n states each. An atom that never varies has effective size and R-hat nan; where there is
+    a single block, nothing is known of how chains move, and all effective sizes are 0.
 
     Parameters
     ----------
@@ -156,8 +157,9 @@ def many_estimates(hits: Floats, keeps: Floats, draws: int) -> tuple[Floats, Flo
     """
     half = hits.shape[2] // 2
     if not half or not keeps.sum():
-        empty = np.full(len(hits), np.nan)
-        return empty, empty, empty
+        with np.errstate(invalid="ignore"):
+            share = hits.sum(axis=(1, 2)) / keeps.sum()
+        return share, np.zeros(len(hits)), np.full(len(hits), np.nan)
     parts = [slice(None, half), slice(-half, None)]
     true = np.concatenate([hits[:, :, part].sum(axis=2) for part in parts], axis=1)
     valid = np.concatenate([keeps[:, part].sum(axis=1) for part in parts])

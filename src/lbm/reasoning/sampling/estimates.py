@@ -46,6 +46,7 @@ _WATCHED: Final = 64  # atoms up to which the whole series of each is judged; pa
 _AT_ONCE: Final = 64  # sweeps that are looked at together, or as many as these truth values make
 _VALUES: Final = 1 << 23
 _T = TypeVar("_T")
+_PIECES: Final = 2  # sums of every atom that are taken of as many sweeps
 _ENDS: Final = 4  # states in which chains ended that others may begin in
 _COARSE: Final = 16  # blocks that are kept of every atom where there are many
 
@@ -223,7 +224,10 @@ class _Watch:
             rows.append((self._truth(self.query, x) & valid)[None])
         x &= valid
         if self.many:
-            self.coarse.add(np.concatenate([x.sum(axis=1), valid.sum(axis=0)[None]])[:, None])
+            # A few sums of each part are enough, and small however many atoms there are.
+            begins = np.unique(np.arange(_PIECES) * len(some) // _PIECES)
+            sums = [np.add.reduceat(one, begins, axis=1, dtype=np.int64) for one in (x, valid[None])]
+            self.coarse.add(np.concatenate(sums))
         else:
             rows.append(x)
         self.fine.add(np.concatenate(rows, dtype=np.float64))
@@ -305,6 +309,9 @@ class _Watch:
         worst = max(r_hats, default=math.nan)
         found = []
         for p, size, ratio in zip(*(each.tolist() for each in self._halves()), strict=True):
+            if not size:  # nothing is known of it
+                found.append(Estimate(p, 0.0, 1.0, size, math.nan, False, chains, draws, kept))
+                continue
             if math.isnan(size):  # it never varies: then what is known of the other series must do
                 low, high = (
                     (beside.low, beside.high)
