@@ -21,8 +21,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from lbm.reasoning.engine.ready import compile_here
-
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "numpy numba scipy python-sat ortools dwave-samplers dimod pytoulbar2 pycmsgen pyganak scikit-learn torch"
@@ -160,6 +158,8 @@ class Run:
         usual = math.inf if self.path is None else 10.0
         self.minutes = usual if options.minutes is None else options.minutes
         self.complete = True
+        from lbm.reasoning.engine.ready import compile_here
+
         compile_here()  # what is not in numba's cache is compiled when it is first called, not aside
         if options.one_core:
             os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -222,8 +222,10 @@ class _Steps:
     ----------
     place
         The atoms' places in the order, step by step.
+    atoms
+        The atoms themselves, likewise.
     parts
-        For each step the first and the last of these, and an atom, or a :class:`_Together`.
+        For each step its places there, whether it is a single atom, and that or a :class:`_Together`.
     back
         Where each place of the order is among ``place``.
     quads, word
@@ -247,8 +249,10 @@ class _Steps:
             own[i] = after[at] = when
         self.place = np.argsort(after, kind="stable")
         self.back = np.argsort(self.place)
-        self.parts: list[tuple[slice, int | _Together]] = []
-        alone = [(plans.known.get(i) or plans.of(i))[3] for i in order[self.place].tolist()]
+        self.atoms = order[self.place].astype(np.intp)
+        self.twice = len(own) < len(numbers)  # an atom is there more than once: then one by one
+        self.parts: list[tuple[slice, bool, Any]] = []
+        alone = [self.twice or (plans.known.get(i) or plans.of(i))[3] for i in order[self.place].tolist()]
         begin = 0
         while begin < len(numbers):
             end = begin + 1
@@ -261,7 +265,7 @@ class _Steps:
                 end += 1
             atoms = order[self.place[begin:end]].astype(np.intp)
             part = int(atoms[0]) if alone[begin] else _Together(plans, atoms)
-            self.parts.append((slice(begin, end), part))
+            self.parts.append((slice(begin, end), alone[begin], part))
             begin = end
         quads, where = np.unique(order >> 2, return_inverse=True)
         self.quads, self.word = quads.astype(np.int64), (4 * where + (order & 3))[self.place]
@@ -291,14 +295,14 @@ class _Together:
         layer = np.arange(1 + max(sizes))[:, None]
         self.layers = np.where(layer < sizes, np.cumsum(sizes) - sizes + layer, len(weights))
 
-    def weigh(self, now: Bytes, near: Counts) -> NDArray[Any]:
-        """Return the log-odds, shape (atoms, 64), by the atoms' values and the counts of their gates."""
-        turns = np.equal(near, now.take(self.owner, 0) ^ self.negated)
+    def weigh(self, turns: NDArray[np.bool_], odds: NDArray[Any]) -> None:
+        """Write the log-odds, shape (atoms, 64), by which clauses turn with their atom."""
         if self.matrix is not None:
-            return np.asarray(self.matrix @ turns.astype(self.matrix.dtype))
-        rows = np.zeros((len(turns) + 1, _LANES))
+            np.matmul(self.matrix, turns.astype(self.matrix.dtype), out=odds)
+            return
+        rows = np.zeros((len(turns) + 1, _LANES), self.column.dtype)
         np.multiply(turns, self.column, out=rows[:-1])
-        return np.asarray(np.add.reduce(rows[self.layers], axis=0))  # one after the other, as kernels add
+        np.add.reduce(rows[self.layers], axis=0, out=odds)  # one after the other, as kernels add
 
 
 _recent: list[tuple[NDArray[Any], NDArray[Any], _Plans]] = []  # chains are called again and again
@@ -510,40 +514,77 @@ def sweeps(
     del moved, turned
     atoms = _Atoms(wires, weight, x, counts)
     steps = atoms.plans.steps(order)
+    run = _Sweep(atoms, steps, x, counts)
     gains = np.zeros((1 + len(order), _LANES))  # the total, and what each atom adds to it
-    adds = gains[1:]
-    narrow = counts.dtype == np.uint8
     for s, words in _words(steps, key0, key1, sweep, len(betas), lane):
-        decide = _decider(rule, words, tables[s], int(clips[s]), betas[s], powers, atoms.kind)
-        for at, part in steps.parts:
-            if isinstance(part, int):
-                now = atoms.rows[part][None]
-                odds = atoms.weigh(part)[None]
-            else:
-                now, near = x.take(part.atoms, 0), counts.take(part.gates, 0)
-                odds = part.weigh(now, near)
-            new = decide(at, odds, now)
-            change = new - now
-            np.multiply(odds, change.view(np.int8), out=adds[at])
-            if isinstance(part, int):
-                now[...] = new
-                atoms.move(part, change[0])
-            else:
-                x[part.atoms] = new
-                step = change.take(part.owner, 0)
-                step *= part.sign  # 255 is -1
-                near += step if narrow else step.view(np.int8).astype(counts.dtype)
-                counts[part.gates] = near
+        if clips[s] >= 0:
+            run.do(_by_table(rule, words, tables[s], int(clips[s]), atoms.kind))
+        else:
+            before = [run.x.copy(), counts.copy()]
+            quick = rule == HEAT_BATH and bool((betas[s] >= 0).all())
+            if not quick or not run.do_by_logits(words, betas[s]):
+                run.x[...], counts[...] = before
+                run.do(_by_series(rule, words, betas[s], powers))
+        np.multiply(run.odds, run.change.view(np.int8), out=gains[1:])
         if atoms.whole:
-            total += gains.sum(axis=0).astype(np.int64)
+            total += gains[1:].sum(axis=0).astype(np.int64)
         else:  # in the order of the atoms, as kernels do
-            adds[:] = adds[steps.back]
+            gains[1:] = gains[1:][steps.back]
             gains[0] = total
             total[:] = np.add.reduce(gains, axis=0)
+        if not steps.twice:
+            x[steps.atoms] = run.x
         _remember(wires, x, counts, total, firm, best, best_x)
         if best[0] >= goal:
             return s + 1
     return len(betas)
+
+
+class _Sweep:
+    """Sweeps over some atoms: their states by steps, log-odds as they were updated, and their changes."""
+
+    def __init__(self, atoms: _Atoms, steps: _Steps, x: Bytes, counts: Counts) -> None:
+        self.steps, self.counts, self.narrow = steps, counts, counts.dtype == np.uint8
+        self.atoms = atoms
+        self.x = x
+        if not steps.twice:
+            self.x = x[steps.atoms]
+            for row, i in zip(self.x, steps.atoms.tolist(), strict=True):
+                atoms.rows[i] = row
+        shape = len(steps.atoms), _LANES
+        self.odds, self.change = np.zeros(shape, atoms.kind), np.zeros(shape, np.uint8)
+
+    def do(self, decide: Decide) -> None:
+        """Give all atoms new values, step by step."""
+        x, counts, all_odds, all_change, narrow = self.x, self.counts, self.odds, self.change, self.narrow
+        for at, single, part in self.steps.parts:
+            odds, change = all_odds[at], all_change[at]
+            if single:
+                now = self.atoms.rows[part][None]
+                odds[0] = self.atoms.weigh(part)
+                np.subtract(decide(at, odds, now), now, out=change)
+                now += change
+                self.atoms.move(part, change[0])
+                continue
+            now, near = x[at], counts.take(part.gates, 0)
+            own = now.take(part.owner, 0)
+            own ^= part.negated
+            part.weigh(np.equal(near, own), odds)
+            np.subtract(decide(at, odds, now), now, out=change)
+            now += change
+            step = change.take(part.owner, 0)
+            step *= part.sign  # 255 is -1
+            near += step if narrow else step.view(np.int8).astype(counts.dtype)
+            counts[part.gates] = near
+
+    def do_by_logits(self, words: NDArray[np.uint32], beta: Floats) -> bool:
+        """Do the same by heat bath, comparing log-odds alone; return False if one was too near to tell."""
+        u = (words + 0.5) * _SCALE
+        logits = np.log(u / (1.0 - u))
+        with np.errstate(divide="ignore", over="ignore"):
+            least = logits / np.abs(beta)  # where β is 0, infinite, and of the sign that decides
+            self.do(lambda at, odds, _: np.greater(odds, least[at]).view(np.uint8))
+            return not (np.abs(beta * self.odds - logits) < _NEAR).any()
 
 
 def _words(
@@ -563,25 +604,11 @@ def _words(
         yield s, known[2][sweep + s - known[1]][place]
 
 
-def _decider(
-    rule: int,
-    words: NDArray[np.uint32],
-    table: NDArray[np.uint32],
-    clip: int,
-    beta: Floats,
-    powers: Floats,
-    kind: Any,
-) -> Decide:
-    """Return what turns the log-odds of some atoms, by their rows of words, into their new values."""
-    if clip >= 0:
-        return _by_table(rule, words, table[: 2 * clip + 1], clip, kind)
-    return _by_series(rule, words, beta, powers)
-
-
 def _by_table(
     rule: int, words: NDArray[np.uint32], table: NDArray[np.uint32], clip: int, kind: Any
 ) -> Decide:
     """Decide by thresholds, if probabilities rise with the log-odds, or by looking them up."""
+    table = table[: 2 * clip + 1]
     part = table[:clip] if rule == METROPOLIS else table
     rises = bool((part[1:] >= part[:-1]).all())
     if rule == METROPOLIS:
@@ -622,7 +649,8 @@ def _by_series(rule: int, words: NDArray[np.uint32], beta: Floats, powers: Float
     least = np.log(u) if rule == METROPOLIS else np.log(u / (1.0 - u))
 
     def decide(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:
-        z = beta * odds
+        with np.errstate(over="ignore"):
+            z = beta * odds
         if rule == METROPOLIS:
             np.negative(z, out=z, where=now != 0)
         limit = least[at]
