@@ -253,11 +253,12 @@ class _Watch:
         began = self._truth(formula, self.first.x[:, self.first.valid])
         if (began == value).any():
             return True
-        return self.problem.possible(formula if value else ~formula) is False
+        other = formula if value else ~formula
+        return other in self.problem.impossible([other])
 
     def marginals(self) -> tuple[dict[str, Estimate], bool]:
         """Return the estimate of every atom, and whether all of those that vary have converged."""
-        found = dict(zip(self.problem.atoms, self._each(), strict=True))
+        found = dict(zip(self.problem.atoms, self._sided(self._each()), strict=True))
         return found, all(each.converged for each in found.values())
 
     def least_known(self) -> tuple[Estimate, bool]:
@@ -285,17 +286,21 @@ class _Watch:
                 estimate_sums(one, sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
                 for one in sums[len(sums) - atoms :]
             ]
-        return [self._sided(one.allowing_for(*missed), i) for i, one in enumerate(found)]
+        return [one.allowing_for(*missed) for one in found]
 
-    def _sided(self, found: Estimate, number: int) -> Estimate:
-        """Return the estimate of an atom; one that was never seen otherwise must be proven."""
-        if found.probability not in (0.0, 1.0):
-            return found
-        formula, value = atom(self.problem.atoms[number]), found.probability == 0
-        began = self.first.x[number, self.first.valid]
-        if (began == value).any() or self.problem.possible(formula if value else ~formula) is False:
-            return found
-        return found.allowing_for(1.0, shown(formula if value else ~formula))
+    def _sided(self, each: list[Estimate]) -> list[Estimate]:
+        """Return the estimates of atoms; one that was never seen otherwise must be proven, or is in doubt."""
+        unseen: dict[int, Formula] = {}
+        for number, (name, found) in enumerate(zip(self.problem.atoms, each, strict=True)):
+            value = found.probability == 0
+            began = self.first.x[number, self.first.valid]
+            if found.converged and found.probability in (0.0, 1.0) and not (began == value).any():
+                unseen[number] = atom(name) if value else ~atom(name)
+        proven = self.problem.impossible(list(unseen.values())) if unseen else frozenset()
+        for number, formula in unseen.items():
+            if formula not in proven:
+                each[number] = each[number].allowing_for(1.0, shown(formula))
+        return each
 
     def _halves(self) -> tuple[Floats, Floats, Floats]:
         sums = self.coarse.last_half()

@@ -39,7 +39,7 @@ from lbm.reasoning.sampling.targets import (
     conjuncts,
     score_target,
 )
-from lbm.reasoning.solvers.proof import find_model, satisfiable
+from lbm.reasoning.solvers.proof import find_model, refuted_literals, satisfiable
 
 LANES: Final = 64
 """Chains that run side by side."""
@@ -83,15 +83,15 @@ class Problem:
         Worlds over ``atoms``, shape (atoms, worlds).
     places
         Formulae that a solver was asked for: where they hold, a world is known.
-    possible
-        Whether some world counts in which a formula is true; None: that was not found out.
+    impossible
+        Which of some formulae are proven to be true in no world that counts.
     """
 
     run: Callable[[Bools, np.random.Generator], Iterator[Seen]]
     atoms: tuple[str, ...]
     starts: Bools
     places: tuple[Formula, ...] = ()
-    possible: Callable[[Formula], bool | None] = lambda _: None
+    impossible: Callable[[Sequence[Formula]], frozenset[Formula]] = lambda _: frozenset()
 
     def walk(self, rng: np.random.Generator) -> Iterator[Seen]:
         """Yield the states that chains begin in, and then what is seen after each sweep."""
@@ -134,7 +134,7 @@ def logical(
     starts = known.starts if more is None else np.concatenate([known.starts, more], axis=1)
     atoms = atoms_about(split, query)
     theory = Theory([f for component in _components_about(split, query) for f in component.hard], atoms=atoms)
-    return Problem(run, atoms, _distinct(starts), known.places, partial(_possible, theory))
+    return Problem(run, atoms, _distinct(starts), known.places, partial(_impossible, theory))
 
 
 def penalty_for(network: Network, starts: Bools, rng: np.random.Generator) -> float:
@@ -230,9 +230,27 @@ def _annealed(network: Network, seed: int) -> Bools | None:
     return np.asarray(lanes.best_x[:, None] > 0) if lanes.found else None
 
 
-def _possible(theory: Theory, formula: Formula) -> bool | None:
-    """Return whether some model of a theory has a formula true; None: no answer in time."""
-    return satisfiable(theory, given=formula, seconds=at_most(_SECONDS))
+def _impossible(theory: Theory, formulae: Sequence[Formula]) -> frozenset[Formula]:
+    """Return those formulae that are proven to be true in no model of a theory."""
+    literals = {formula: _literal(formula) for formula in formulae}
+    refuted = refuted_literals(
+        theory, [each for each in literals.values() if each is not None], seconds=at_most(_SECONDS)
+    )
+    return frozenset(
+        formula
+        for formula, literal in literals.items()
+        if (
+            literal in refuted
+            if literal is not None
+            else satisfiable(theory, given=formula, seconds=at_most(_SECONDS)) is False
+        )
+    )
+
+
+def _literal(formula: Formula) -> tuple[str, bool] | None:
+    """Return the name and the value that a literal wants; None: it is none."""
+    inner = formula.args[0] if formula.kind == "not" else formula
+    return (inner.label, inner is formula) if inner.kind == "atom" else None
 
 
 def _distinct(worlds: Bools) -> Bools:
@@ -319,19 +337,19 @@ def machine_distribution(
     """Return the machine distribution, definitional atoms computed; evidence is a penalty and a filter."""
     _check_weights(machine, confidence / temperature)
     starts = _machine_starts(machine, query, given)
-    places, possible = _machine_places(machine, query, given)
+    places, impossible = _machine_places(machine, query, given)
     held, rest = clamps(given)
     if given is None or rest is TRUE:
         place = {name: i for i, name in enumerate(machine.declared)}
         clamped = {place[name]: value for name, value in held.items()}
         network = energies_of(machine, confidence, temperature)
         run = partial(_energies, network, clamped)
-        return Problem(run, machine.declared, starts, places, possible)
+        return Problem(run, machine.declared, starts, places, impossible)
     energies = FreeEnergyTarget(machine, confidence, temperature)
     evidence = score_target(machine.declared, [given], [], 1.0)
     target = _Sum(energies, evidence)
     penalty = choose_penalty(cast(ScoreTarget, target), spread(starts, rng), rng)
-    return Problem(_collapsed(target.with_penalty(penalty)), target.atoms, starts, places, possible)
+    return Problem(_collapsed(target.with_penalty(penalty)), target.atoms, starts, places, impossible)
 
 
 def _check_weights(machine: Machine, scale: float) -> None:
@@ -526,11 +544,11 @@ def _machine_starts(machine: Machine, query: Formula | None, given: Formula | No
 
 def _machine_places(
     machine: Machine, query: Formula | None, given: Formula | None
-) -> tuple[tuple[Formula, ...], Callable[[Formula], bool | None]]:
+) -> tuple[tuple[Formula, ...], Callable[[Sequence[Formula]], frozenset[Formula]]]:
     """Return where worlds of a machine are known, and what tells whether a formula can be true at all."""
     bare = Theory([] if given is None else [given], atoms=machine.declared)
     sides = [] if query is None else [side for side in _both(query) if side is not FALSE and side is not TRUE]
-    return tuple(sides), partial(_possible, bare)
+    return tuple(sides), partial(_impossible, bare)
 
 
 def spread(starts: Bools, rng: np.random.Generator) -> Bools:

@@ -94,6 +94,40 @@ def find_model(
     return _decide(_Problem(theory, given), deadline_in(seconds))[1]
 
 
+def refuted_literals(
+    theory: Theory, literals: Iterable[tuple[str, bool]], *, seconds: float | None = None
+) -> set[tuple[str, bool]]:
+    """Return those literals, names with values, that no model of the hard formulae has; unproven ones not.
+
+    One solver is asked about all of them, and each model that it finds answers for many.
+
+    >>> refuted_literals(Theory(["a", "a -> b"]), [("a", False), ("b", True), ("b", False)]) == {
+    ...     ("a", False),
+    ...     ("b", False),
+    ... }
+    True
+    """
+    problem = _Problem(theory)
+    place = {name: i for i, name in enumerate(theory.atoms, start=1)}
+    open_ = {place[name] if value else -place[name]: (name, value) for name, value in literals}
+    found = set()
+    with closing(_Solver(deadline_in(seconds))) as solver:
+        solver.add(problem.definitions)
+        solver.add(clause for _, clause in problem)
+        while open_:
+            literal = next(iter(open_))
+            answer = solver.solve([literal])
+            if answer is None:
+                break
+            if answer:
+                for other in solver.model():
+                    open_.pop(other, None)
+            else:
+                found.add(open_[literal])
+            open_.pop(literal, None)
+    return found
+
+
 def model_of(
     clauses: Iterable[Clause], variables: int, phases: Sequence[int], deadline: float
 ) -> list[bool] | bool | None:
