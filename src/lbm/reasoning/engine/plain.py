@@ -11,7 +11,7 @@ bit, and either may go on where the other stopped. Many things are done at once:
   only where both are too near to each other for that.
 - Sums of whole weights are products of matrices, which are exact; others are added in the kernels' order.
 
-About a hundredth of the kernels' speed for networks of clauses, and less for nested formulae.
+A tenth to a hundredth of the kernels' speed for networks of clauses, and less for nested formulae.
 """
 
 from __future__ import annotations
@@ -65,7 +65,14 @@ def fill(
     k0, k1 = np.uint64(key0), np.uint64(key1)
     for _ in range(10):
         p, q = MULTIPLIERS[0] * c0, MULTIPLIERS[1] * c2
-        c0, c1, c2, c3 = (q >> _HALF) ^ c1 ^ k0, q & _LOW, (p >> _HALF) ^ c3 ^ k1, p & _LOW
+        c0, c2 = q >> _HALF, p >> _HALF
+        c0 ^= c1
+        c0 ^= k0
+        c2 ^= c3
+        c2 ^= k1
+        q &= _LOW
+        p &= _LOW
+        c1, c3 = q, p
         k0, k1 = (k0 + STEPS[0]) & _LOW, (k1 + STEPS[1]) & _LOW
     found = np.empty((len(sweeps), len(quads), 4, _LANES), np.uint32)
     for r, part in enumerate((c0, c1, c2, c3)):
@@ -549,8 +556,9 @@ class _Sweep:
         self.x = x
         if not steps.twice:
             self.x = x[steps.atoms]
-            for row, i in zip(self.x, steps.atoms.tolist(), strict=True):
-                atoms.rows[i] = row
+            for at, single, part in steps.parts:
+                if single:
+                    atoms.rows[part] = self.x[at.start]
         shape = len(steps.atoms), _LANES
         self.odds, self.change = np.zeros(shape, atoms.kind), np.zeros(shape, np.uint8)
 
