@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from lbm.errors import NoAnswer
-from lbm.knowledge.formula import Formula
-from lbm.reasoning.clock import tick
+from lbm.knowledge.formula import Formula, conjunction
+from lbm.knowledge.theory import Theory
+from lbm.reasoning.clock import at_most, tick
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.lanes import weights_of
@@ -19,13 +21,13 @@ from lbm.reasoning.engine.population import Population, combined, pinned_populat
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.sampling.chains import Bools
 from lbm.reasoning.sampling.problems import (
-    Known,
     atoms_about,
     logical_network,
     penalty_for,
     truth,
     with_field,
 )
+from lbm.reasoning.solvers.proof import find_model
 
 POPULATIONS: Final = 8
 """Independent populations: what they differ by is the error."""
@@ -33,7 +35,7 @@ POPULATIONS: Final = 8
 BLOCKS: Final = 8
 """Blocks of 64 states in each population."""
 
-PINNED: Final = 3
+PINNED: Final = 4
 """Known worlds at most that populations begin at."""
 
 PINNED_POPULATIONS: Final = 2
@@ -42,6 +44,10 @@ PINNED_POPULATIONS: Final = 2
 PINNED_BLOCKS: Final = 4
 """Blocks of 64 states in each of these."""
 
+MAX_FIRM: Final = 4
+"""Places that populations neither leave nor enter, whose combinations are weighed one by one."""
+
+_SECONDS: Final = 5.0  # for a solver to find a world in one of them
 _STUDENT: Final = 1.2  # few populations underestimate what they differ by: Student's t for seven of them
 _FEW: Final = 0.01  # a share of models that is next to none
 
@@ -88,91 +94,148 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
     Some populations come from random states, others from known worlds: the best one that was met, and
     models with each of the heaviest formulae. Both kinds find the same sum where states move freely. Where
     they do not, a population finds the share of its own surroundings: shares of places that do not meet
-    add up, and what may or may not have been counted twice widens the error.
+    add up, and what may or may not have been counted twice widens the error. Places that some populations
+    never leave and others never enter are weighed in every combination, or there is no answer.
     """
     network, known = logical_network(split, temperature, None, rng)
     penalty = penalty_for(network, known.starts, rng)
     weights, groups, seed = weights_of(network, penalty), groups_of(network), seed_from(rng)
-    options: dict[str, Any] = {"seed": seed, "groups": groups, "on_sweeps": tick}
+    atoms = atoms_about(split, None)
     free = [
-        population_of(network, weights, blocks=BLOCKS, lane=LANES * BLOCKS * number, **options)
+        population_of(
+            network,
+            weights,
+            seed=seed,
+            blocks=BLOCKS,
+            lane=LANES * BLOCKS * number,
+            groups=groups,
+            on_sweeps=tick,
+        )
         for number in range(POPULATIONS)
     ]
-    crowds = [_Crowd.of(free)]
-    if known.starts.shape[1] and network.atoms:
-        crowds += _pinned(split, temperature, known, penalty, options)
-    value, error, size = _joined(crowds, known.places, atoms_about(split, None))
+    crowds = [_Crowd.of(free, known.places, atoms)]
+    pins = _Pins(split, temperature, penalty, seed)
+    if network.atoms:
+        worlds = known.starts.T[:PINNED]
+        crowds += [_Crowd.of(pins.begin(world), known.places, atoms) for world in worlds]
+        crowds += _others(crowds, known.places, atoms, split, pins)
+    value, error, size = _joined(crowds)
     if math.isinf(value):
         raise NoAnswer("no population ended in a model of the hard formulae: log Z was not estimated")
     number = sum(crowd.number for crowd in crowds)
     return LogPartition(value + known.earned, error, size, number, note)
 
 
-def _pinned(
-    split: Split, temperature: float, known: Known, penalty: float, options: dict[str, Any]
-) -> list[_Crowd]:
-    """Return what populations find that begin at known worlds."""
-    found = []
-    worlds = known.starts.T[:PINNED]
-    for which, world in enumerate(worlds):
-        network, weights, field = with_field(split, temperature, penalty, world)
-        first = LANES * (POPULATIONS * BLOCKS + which * PINNED_POPULATIONS * PINNED_BLOCKS)
-        crowd = [
-            pinned_population(
-                network,
-                weights,
-                field,
-                world,
-                blocks=PINNED_BLOCKS,
-                lane=first + LANES * PINNED_BLOCKS * number,
-                **{**options, "groups": groups_of(network)},
+class _Pins:
+    """Populations that begin at given worlds, each with random numbers of its own."""
+
+    def __init__(self, split: Split, temperature: float, penalty: float, seed: int) -> None:
+        self.split, self.temperature, self.penalty, self.seed = split, temperature, penalty, seed
+        self.lane = LANES * BLOCKS * POPULATIONS
+
+    def begin(self, world: Bools) -> list[Population]:
+        """Return populations that begin at a world."""
+        network, weights, field = with_field(self.split, self.temperature, self.penalty, world)
+        groups = groups_of(network)
+        found = []
+        for _ in range(PINNED_POPULATIONS):
+            options: dict[str, Any] = {"seed": self.seed, "blocks": PINNED_BLOCKS, "lane": self.lane}
+            found.append(
+                pinned_population(network, weights, field, world, groups=groups, on_sweeps=tick, **options)
             )
-            for number in range(PINNED_POPULATIONS)
-        ]
-        found.append(_Crowd.of(crowd))
+            self.lane += LANES * PINNED_BLOCKS
+        return found
+
+
+def _others(
+    crowds: Sequence[_Crowd], places: Sequence[Formula], atoms: tuple[str, ...], split: Split, pins: _Pins
+) -> list[_Crowd]:
+    """Return what populations find in combinations of places that none has visited so far.
+
+    Only places count that some populations never leave and others never enter: each combination of these
+    that has a model may have a share of its own.
+    """
+    firm = [
+        k
+        for k in range(len(places))
+        if any(crowd.shares[k] > 1 - _FEW for crowd in crowds)
+        and any(crowd.shares[k] < _FEW for crowd in crowds)
+    ]
+    if len(firm) > MAX_FIRM:
+        raise NoAnswer(
+            f"populations never leave, or never enter, {len(firm)} places whose combinations are too many to "
+            f"be weighed one by one (limit MAX_FIRM, {MAX_FIRM}): log Z was not estimated"
+        )
+    hard = [formula for component in split.components for formula in component.hard]
+    found: list[_Crowd] = []
+    for inside in product([False, True], repeat=len(firm)):
+        sides = list(zip(firm, inside, strict=True))
+        if any(all(_meets(crowd.shares[k], side) for k, side in sides) for crowd in (*crowds, *found)):
+            continue
+        asked = [places[k] if side else ~places[k] for k, side in sides]
+        world = find_model(Theory(hard, atoms=atoms), given=conjunction(asked), seconds=at_most(_SECONDS))
+        if world is not None:
+            found.append(_Crowd.of(pins.begin(np.array(list(world.values()), bool)), places, atoms))
     return found
 
 
+def _meets(share: float, side: bool) -> bool:
+    """Return whether more than a few models of a population are on this side of a place."""
+    return (share if side else 1 - share) >= _FEW
+
+
 class _Crowd(NamedTuple):
-    """What populations of one kind say together, and models among their states."""
+    """What populations of one kind say together, and the share of their models in each place."""
 
     log: float
     error: float
     size: float
     number: int
-    models: Bools
+    shares: list[float]
 
     @classmethod
-    def of(cls, populations: Sequence[Population]) -> _Crowd:
+    def of(cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]) -> _Crowd:
         """Return what populations of one kind say; the error allows for families that were lost."""
         told = combined(populations)
         error = max(_STUDENT * told.log_partition_error, 1 / math.sqrt(told.effective_size))
         models = np.concatenate([each.x[:, each.broken == 0] for each in populations], axis=1) > 0
-        return cls(told.log_partition, error, told.effective_size, told.populations, models)
+        shares = [float(truth(place, atoms, models).mean()) if models.size else 0.5 for place in places]
+        return cls(told.log_partition, error, told.effective_size, told.populations, shares)
 
 
-def _joined(
-    crowds: Sequence[_Crowd], places: Sequence[Formula], atoms: Sequence[str]
-) -> tuple[float, float, float]:
+def _joined(crowds: Sequence[_Crowd]) -> tuple[float, float, float]:
     """Return log Z, its error and the effective size from what all kinds of populations say."""
-    some = sorted((crowd for crowd in crowds if crowd.log > -math.inf), key=lambda crowd: -crowd.log)
+    some = sorted((crowd for crowd in crowds if crowd.log > -math.inf), key=lambda crowd: crowd.error)
     if not some:
         return -math.inf, math.nan, 0.0
-    shares = [[float(truth(place, atoms, crowd.models).mean()) for place in places] for crowd in some]
-    apart: list[int] = [0]  # those whose shares add up
-    unsure = 0.0  # of what may have been counted, relative to the greatest
-    for number in range(1, len(some)):
-        part = math.exp(some[number].log - some[0].log)
-        if all(_separate(shares[number], shares[other]) for other in apart):
-            apart.append(number)
-        elif some[0].log - some[number].log > 3 * math.hypot(some[0].error, some[number].error):
-            unsure += part
-    total = sum(math.exp(some[number].log - some[0].log) for number in apart)
-    weights = [math.exp(some[number].log - some[0].log) / total for number in apart]
-    error = math.sqrt(sum((w * some[n].error) ** 2 for w, n in zip(weights, apart, strict=True)))
-    more = math.log1p(unsure / total)
-    size = sum(crowd.size for crowd in some)
-    return some[0].log + math.log(total) + more / 2, math.hypot(error, more / 2), size
+    apart: list[_Crowd] = []  # those whose shares add up
+    unsure: list[float] = []  # logs of what may have been counted twice, or not
+    for crowd in some:
+        same = next((k for k, other in enumerate(apart) if not _separate(crowd.shares, other.shares)), None)
+        if same is None:
+            apart.append(crowd)
+            continue
+        other = apart[same]
+        if abs(crowd.log - other.log) <= 3 * math.hypot(crowd.error, other.error):
+            apart[same] = _averaged(other, crowd)
+        else:
+            unsure.append(min(crowd.log, other.log))
+            if crowd.log > other.log:
+                apart[same] = crowd
+    top = max(crowd.log for crowd in apart)
+    parts = [math.exp(crowd.log - top) for crowd in apart]
+    total = math.fsum(parts)
+    error = math.sqrt(sum((w / total * crowd.error) ** 2 for w, crowd in zip(parts, apart, strict=True)))
+    more = math.log1p(math.fsum(math.exp(log - top) for log in unsure) / total)
+    value = top + math.log(total) + more / 2
+    return value, math.hypot(error, more / 2), sum(crowd.size for crowd in some)
+
+
+def _averaged(one: _Crowd, other: _Crowd) -> _Crowd:
+    """Return what two kinds of populations say that agree, each counted by its precision."""
+    precisions = one.error**-2, other.error**-2
+    log = (one.log * precisions[0] + other.log * precisions[1]) / sum(precisions)
+    return one._replace(log=log, error=sum(precisions) ** -0.5)
 
 
 def _separate(one: Sequence[float], other: Sequence[float]) -> bool:
