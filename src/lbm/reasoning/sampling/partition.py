@@ -38,10 +38,10 @@ BLOCKS: Final = 8
 PINNED: Final = 4
 """Known worlds at most that populations begin at."""
 
-PINNED_POPULATIONS: Final = 2
-"""Populations that begin at each of them, of PINNED_BLOCKS blocks."""
+PINNED_POPULATIONS: Final = 3
+"""Populations that begin at each of them, of PINNED_BLOCKS blocks; the median one counts."""
 
-PINNED_BLOCKS: Final = 4
+PINNED_BLOCKS: Final = 3
 """Blocks of 64 states in each of these."""
 
 MAX_FIRM: Final = 4
@@ -49,7 +49,9 @@ MAX_FIRM: Final = 4
 
 _SECONDS: Final = 5.0  # for a solver to find a world in one of them
 _STUDENT: Final = 1.2  # few populations underestimate what they differ by: Student's t for seven of them
+_MEDIAN: Final = 1.5  # how much more the median of a few populations errs than their mean, and a bit
 _FEW: Final = 0.01  # a share of models that is next to none
+_OVERLAP: Final = 0.15  # by which two kinds of populations may share a place and still be said to be apart
 
 
 class LogPartition(float):
@@ -117,7 +119,7 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
     pins = _Pins(split, temperature, penalty, seed)
     if network.atoms:
         worlds = known.starts.T[:PINNED]
-        crowds += [_Crowd.of(pins.begin(world), known.places, atoms) for world in worlds]
+        crowds += [_Crowd.of_pinned(pins.begin(world), known.places, atoms) for world in worlds]
         crowds += _others(crowds, known.places, atoms, split, pins)
     value, error, size = _joined(crowds)
     if math.isinf(value):
@@ -158,8 +160,7 @@ def _others(
     firm = [
         k
         for k in range(len(places))
-        if any(crowd.shares[k] > 1 - _FEW for crowd in crowds)
-        and any(crowd.shares[k] < _FEW for crowd in crowds)
+        if any(crowd.shares[k] > 0.5 for crowd in crowds) and any(crowd.shares[k] < _FEW for crowd in crowds)
     ]
     if len(firm) > MAX_FIRM:
         raise NoAnswer(
@@ -175,13 +176,13 @@ def _others(
         asked = [places[k] if side else ~places[k] for k, side in sides]
         world = find_model(Theory(hard, atoms=atoms), given=conjunction(asked), seconds=at_most(_SECONDS))
         if world is not None:
-            found.append(_Crowd.of(pins.begin(np.array(list(world.values()), bool)), places, atoms))
+            found.append(_Crowd.of_pinned(pins.begin(np.array(list(world.values()), bool)), places, atoms))
     return found
 
 
 def _meets(share: float, side: bool) -> bool:
-    """Return whether more than a few models of a population are on this side of a place."""
-    return (share if side else 1 - share) >= _FEW
+    """Return whether most models of a population are on this side of a place."""
+    return (share if side else 1 - share) >= 0.5
 
 
 class _Crowd(NamedTuple):
@@ -195,12 +196,31 @@ class _Crowd(NamedTuple):
 
     @classmethod
     def of(cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]) -> _Crowd:
-        """Return what populations of one kind say; the error allows for families that were lost."""
+        """Return what populations from random states say; the error allows for families that were lost."""
         told = combined(populations)
         error = max(_STUDENT * told.log_partition_error, 1 / math.sqrt(told.effective_size))
-        models = np.concatenate([each.x[:, each.broken == 0] for each in populations], axis=1) > 0
-        shares = [float(truth(place, atoms, models).mean()) if models.size else 0.5 for place in places]
-        return cls(told.log_partition, error, told.effective_size, told.populations, shares)
+        shares = np.mean([_shares(each, places, atoms) for each in populations], axis=0)
+        return cls(told.log_partition, error, told.effective_size, told.populations, shares.tolist())
+
+    @classmethod
+    def of_pinned(
+        cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]
+    ) -> _Crowd:
+        """Return what the median of populations says that began at one world.
+
+        A population that leaves a well may be far above the truth, seldom enough to be right on average.
+        """
+        ordered = sorted(populations, key=lambda each: each.log_partition)
+        middle = ordered[len(ordered) // 2]
+        size = sum(each.effective_size for each in populations)
+        shares = _shares(middle, places, atoms)
+        return cls(middle.log_partition, _MEDIAN / math.sqrt(size), size, len(populations), shares)
+
+
+def _shares(population: Population, places: Sequence[Formula], atoms: Sequence[str]) -> list[float]:
+    """Return the share of a population's models in each place."""
+    models = population.x[:, population.broken == 0] > 0
+    return [float(truth(place, atoms, models).mean()) if models.shape[1] else 0.5 for place in places]
 
 
 def _joined(crowds: Sequence[_Crowd]) -> tuple[float, float, float]:
@@ -240,6 +260,4 @@ def _averaged(one: _Crowd, other: _Crowd) -> _Crowd:
 
 def _separate(one: Sequence[float], other: Sequence[float]) -> bool:
     """Return whether some place holds nearly all models of one kind and nearly none of the other."""
-    return any(
-        (a > 1 - _FEW and b < _FEW) or (b > 1 - _FEW and a < _FEW) for a, b in zip(one, other, strict=True)
-    )
+    return any(abs(a - b) > 1 - _OVERLAP for a, b in zip(one, other, strict=True))
