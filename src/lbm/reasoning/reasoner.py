@@ -56,7 +56,8 @@ SECONDS: Final = 60.0
 FEW: Final = 256
 """Models up to which the first ones are looked for by a SAT solver, and never counted."""
 
-_UNTEMPERED: Final = 2048  # sweeps after which chains that do not agree are tempered
+# Of plain chains, after which those that do not agree are tempered.
+_FIRST_TRY: Final[dict[str, Any]] = {"most": 2048, "patient": False}
 
 _T = TypeVar("_T")
 _Run = tuple[_T, bool, "Ran"]  # what chains found, whether it can be relied upon, and how they ran
@@ -102,7 +103,7 @@ class _Effort:
         chosen = self.method in ("collapsed", "tempered", "gibbs")
         how = self.method if chosen else "collapsed"
         tempering = not chosen and self.sweeps is None and about.name == "logical"
-        found, good, ran = run(how, None, {**limits, "most": _UNTEMPERED} if tempering else limits)
+        found, good, ran = run(how, None, {**limits, **_FIRST_TRY} if tempering else limits)
         if tempering and not good and not spent(self.deadline):
             note = "; ".join(filter(None, [note, "plain chains did not agree"]))
             with suppress(NoAnswer):  # too late: then what plain chains say must do

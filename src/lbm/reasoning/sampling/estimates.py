@@ -39,6 +39,9 @@ MOST: Final = 16_384
 MAX_UPDATES: Final = 400_000_000
 """Updates of one atom in one chain that a run may take, whatever its size."""
 
+HOPELESS: Final = 4
+"""How many times the sweeps allowed chains may seem to need before impatient ones are given up."""
+
 MAX_STATES: Final = 1 << 28
 """Truth values of states that may be kept."""
 
@@ -67,14 +70,16 @@ def ask(
     sweeps: int | None = None,
     most: int = MOST,
     deadline: float = math.inf,
+    patient: bool = True,
 ) -> tuple[Estimate, Ran]:
     """Return how likely the query is among valid states, and how chains ran.
 
     The last half of the sweeps counts. ``sweeps`` asks for so many; otherwise there are FIRST, and twice as
     many as long as chains disagree, up to ``most`` or as many as MAX_UPDATES allows, or until the deadline.
+    With ``patient=False`` chains also end that seem to need more than HOPELESS times the sweeps allowed.
     """
     watch = _Watch(problem, query)
-    return _run(problem, rng, watch, watch.probability, _Limits(sweeps, most, deadline))
+    return _run(problem, rng, watch, watch.probability, _Limits(sweeps, most, deadline, patient))
 
 
 def marginals(
@@ -84,13 +89,14 @@ def marginals(
     sweeps: int | None = None,
     most: int = MOST,
     deadline: float = math.inf,
+    patient: bool = True,
 ) -> tuple[dict[str, Estimate], Ran]:
     """Return how likely every atom is among valid states, and how chains ran.
 
     Sweeps and the deadline are those of :func:`ask`; chains go on until all atoms that vary have converged.
     """
     watch = _Watch(problem)
-    return _run(problem, rng, watch, watch.marginals, _Limits(sweeps, most, deadline))
+    return _run(problem, rng, watch, watch.marginals, _Limits(sweeps, most, deadline, patient))
 
 
 def draw(
@@ -101,6 +107,7 @@ def draw(
     sweeps: int | None = None,
     most: int = MOST,
     deadline: float = math.inf,
+    patient: bool = True,
 ) -> tuple[Bools, Estimate, Ran]:
     """Return ``n`` states of chains, shape (n, atoms), how good they are, and how chains ran.
 
@@ -121,7 +128,7 @@ def draw(
         return sum(int(keeps.sum()) for _, keeps, _ in kept[len(kept) // 2 :]) >= n
 
     watch = _Watch(problem)
-    found, ran = _run(problem, rng, watch, watch.least_known, _Limits(sweeps, most, deadline), keep)
+    found, ran = _run(problem, rng, watch, watch.least_known, _Limits(sweeps, most, deadline, patient), keep)
     states = np.concatenate([x[:, keeps].T for x, keeps, _ in kept[len(kept) // 2 :]])
     if len(states) < n:
         raise NoAnswer(
@@ -141,6 +148,7 @@ class _Limits:
     sweeps: int | None
     most: int
     deadline: float
+    patient: bool
 
     def sweeps_of(self, problem: Problem) -> int:
         """Return how many sweeps there may be."""
@@ -153,7 +161,7 @@ def _run(
     problem: Problem,
     rng: np.random.Generator,
     watch: _Watch,
-    judge: Callable[[], tuple[_T, bool]],
+    judge: Callable[[], tuple[_T, Estimate]],
     limits: _Limits,
     keep: Callable[[Sequence[Seen]], bool] | None = None,
 ) -> tuple[_T, Ran]:
@@ -177,8 +185,8 @@ def _run(
         watch.add(some)
         enough = keep is None or keep(some)
         if limits.sweeps is None and enough and done >= FIRST and done & (done - 1) == 0 and not late:
-            (found, good), told = judge(), done
-            if good:
+            (found, worst), told = judge(), done
+            if worst.converged or not (limits.patient or _may_agree(worst, done, limit)):
                 break
     if told != done:
         found, _ = judge()
@@ -195,6 +203,18 @@ def scattered(x: Bools, number: int = _ENDS) -> Bools:
             break
         chosen.append(int(near.argmax()))
     return x[:, chosen]
+
+
+def _may_agree(worst: Estimate, done: int, limit: int) -> bool:
+    """Return whether chains may agree in time: what R² exceeds 1 by falls as the number of sweeps rises."""
+    return not done * (worst.r_hat**2 - 1) > HOPELESS * limit * (R_HAT**2 - 1)
+
+
+def _certainty(found: Estimate) -> tuple[bool, float]:
+    return found.converged, found.effective_size
+
+
+_NOTHING: Final = Estimate(1.0, 1.0, 1.0, math.inf, 1.0, True, CHAINS, 1, 1.0)  # of no atom, all is known
 
 
 class _Watch:
@@ -232,8 +252,8 @@ class _Watch:
             rows.append(x)
         self.fine.add(np.concatenate(rows, dtype=np.float64))
 
-    def probability(self) -> tuple[Estimate, bool]:
-        """Return the estimate of the query, and whether it has converged."""
+    def probability(self) -> tuple[Estimate, Estimate]:
+        """Return the estimate of the query, twice: what it says, and what tells whether it has converged."""
         assert self.query is not None
         sums = self.fine.last_half()
         places = 2 + len(self.problem.places)
@@ -246,7 +266,7 @@ class _Watch:
         found = found.allowing_for(*self.coverage.missed())
         if found.probability in (0.0, 1.0) and not self._is_seen(self.query, found.probability == 0):
             found = found.allowing_for(1.0, shown(self.query if found.probability == 0 else ~self.query))
-        return found, found.converged
+        return found, found
 
     def _is_seen(self, formula: Formula, value: bool) -> bool:
         """Return whether a chain began in a valid world where the formula has the value, or no world has."""
@@ -256,23 +276,23 @@ class _Watch:
         other = formula if value else ~formula
         return other in self.problem.impossible([other])
 
-    def marginals(self) -> tuple[dict[str, Estimate], bool]:
-        """Return the estimate of every atom, and whether all of those that vary have converged."""
+    def marginals(self) -> tuple[dict[str, Estimate], Estimate]:
+        """Return the estimate of every atom, and that of the one that is known least."""
         found = dict(zip(self.problem.atoms, self._sided(self._each()), strict=True))
-        return found, all(each.converged for each in found.values())
+        return found, min(found.values(), key=_certainty, default=_NOTHING)
 
-    def least_known(self) -> tuple[Estimate, bool]:
-        """Return the estimate of the atom of which the chains know least, and whether it has converged."""
+    def least_known(self) -> tuple[Estimate, Estimate]:
+        """Return the estimate of the atom of which the chains know least, twice."""
         each = self._each()
         varying = [one for one in each if 0 < one.probability < 1]
         if varying:
-            found = min(varying, key=lambda one: (one.converged, one.effective_size))
+            found = min(varying, key=_certainty)
         else:
             sums = self.fine.last_half()
             sizes, r_hats = judged(sums[1:2])
             found = estimate_sums(sums[0], sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
             found = found.allowing_for(*self.coverage.missed())
-        return found, found.converged
+        return found, found
 
     def _each(self) -> list[Estimate]:
         """Return the estimate of each atom."""
