@@ -57,7 +57,7 @@ def first_models(
 
     Out of time, those found so far, which are the first ones all the same; if none was, NoAnswer is raised.
     """
-    problem = _Problem(theory, given)
+    problem = _Problem(theory, given, deadline)
     parts: list[_Part] = []
     try:
         return _list(theory, given, problem, names, limit, parts, deadline)
@@ -76,6 +76,8 @@ def _list(
     deadline: float,
 ) -> Listing:
     try:
+        if problem.late:
+            raise _Late
         known = _propagate([*problem.definitions, *(clause for _, clause in problem)], deadline)
         if known is None:
             return Listing(np.zeros((0, len(names)), bool), False)
