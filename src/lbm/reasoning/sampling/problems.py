@@ -8,6 +8,7 @@ A well that chains neither leave nor enter then keeps some of them apart from th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -16,18 +17,9 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 
 from lbm.errors import LimitExceeded, NoAnswer, WeightError
-from lbm.knowledge.formula import (
-    CARDINALITIES,
-    FALSE,
-    TRUE,
-    Formula,
-    atom,
-    atoms_of,
-    conjunction,
-    holds,
-    postorder,
-)
+from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction, holds
 from lbm.knowledge.theory import Theory
+from lbm.knowledge.weighted import counter_cells
 from lbm.machine.rbm import Machine
 from lbm.reasoning.clock import at_most, share_of_time, spent, tick
 from lbm.reasoning.components.apart import Component, Split, assign, exponent
@@ -65,7 +57,7 @@ _DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
 _FAR_APART: Final = 2.0**40  # weights of a machine
 _SHARE: Final = 0.1  # of the time, for that
-_CELLS: Final = 50_000  # of counters, past which worlds are tried before a solver is asked
+_CELLS: Final = 50_000  # of counters, past which a solver may need too long
 _COOLING: Final = 128  # sweeps that look for a world of high score
 _COLD: Final = 4.0  # and where they end, as a multiple of β
 _BLOCKS: Final = 4  # blocks of ladders at most
@@ -172,9 +164,8 @@ def logical_network(
     wanted = [formula if weight > 0 else ~formula for weight, formula in steep]
     asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
     theory = Theory(hard, atoms=atoms)
-    heavy = _is_heavy(hard)
-    best = _annealed(network, seed_from(rng)) if soft or heavy else None
-    known = _starts(theory, asked, wanted, best, rng if heavy else None)
+    best = _annealed(network, seed_from(rng)) if soft or counter_cells(*hard) > _CELLS else None
+    known = _starts(theory, asked, wanted, best)
     if not known.starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
     return network, known._replace(earned=earned)
@@ -510,33 +501,16 @@ def _collapsed(target: Target) -> Callable[[Bools, np.random.Generator], Iterato
 
 
 def _starts(
-    theory: Theory,
-    asked: Sequence[Formula],
-    wanted: Sequence[Formula],
-    best: Bools | None = None,
-    rng: np.random.Generator | None = None,
+    theory: Theory, asked: Sequence[Formula], wanted: Sequence[Formula], best: Bools | None = None
 ) -> Known:
-    """Return models of the theory: with each formula asked, the best one known, and with each one wanted.
-
-    With a generator, simple worlds are tried, and the best one with an atom changed; a solver is asked only
-    where they are of no use, and then for a share of the time.
-    """
+    """Return models of the theory: with each formula asked, the best one known, and with each one wanted."""
     found: dict[tuple[bool, ...], None] = {}
     places: dict[Formula, None] = {}
-    simple = None if rng is None else _simple_models(theory, best, rng)
 
     def look(formula: Formula) -> None:
-        if simple is not None and simple.shape[1]:
-            chosen = np.flatnonzero(truth(formula, theory.atoms, simple))
-            if len(chosen):
-                found[tuple(simple[:, chosen[0]].tolist())] = None
-                places[formula] = None
-                return
-        seconds = at_most(_SECONDS)
-        try:
-            world = find_model(theory, given=formula, seconds=seconds if simple is None else seconds * _SHARE)
-        except LimitExceeded:  # more clauses than a solver is given
-            world = None
+        world = None
+        with suppress(LimitExceeded):  # more clauses than a solver is given
+            world = find_model(theory, given=formula, seconds=at_most(_SECONDS))
         if world is not None:
             found[tuple(world.values())] = None
             places[formula] = None
@@ -553,36 +527,6 @@ def _starts(
         look(TRUE)
     starts = np.array(list(found), dtype=bool).reshape(len(found), len(theory.atoms)).T
     return Known(starts, tuple(formula for formula in places if formula is not TRUE))
-
-
-def _is_heavy(hard: Sequence[Formula]) -> bool:
-    """Return whether a solver needs so many clauses for formulae that they take longer than chains do."""
-    cells = 0
-    for node in postorder(*hard):
-        if node.kind in CARDINALITIES:
-            cells += len(node.args) * min(node.label + 1, len(node.args) - node.label + 1)
-    return cells > _CELLS
-
-
-def _simple_models(theory: Theory, best: Bools | None, rng: np.random.Generator) -> Bools:
-    """Return those of some simple worlds that are models, shape (atoms, models).
-
-    All atoms are true or false in them, or drawn at random with many chances; or they are the best one known,
-    and it with one atom changed.
-    """
-    atoms = len(theory.atoms)
-    drawn = rng.random((atoms, LANES)) < np.linspace(0, 1, LANES)
-    worlds = [drawn]
-    if best is not None:
-        changed = np.repeat(best, LANES, axis=1)
-        if atoms:
-            changed[rng.integers(atoms, size=LANES), np.arange(LANES)] ^= True
-        worlds += [best, changed]
-    x = np.concatenate(worlds, axis=1)
-    for statement in theory:
-        tick()
-        x = x[:, truth(statement.formula, theory.atoms, x)]
-    return x
 
 
 def _machine_starts(machine: Machine, query: Formula | None, given: Formula | None) -> Bools:

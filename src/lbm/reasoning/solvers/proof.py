@@ -15,7 +15,7 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import as_clause, definitional
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.knowledge.weighted import check_cells
+from lbm.knowledge.weighted import check_cells, counter_cells
 from lbm.reasoning import clock
 from lbm.reasoning.clock import deadline_in
 
@@ -25,6 +25,8 @@ SOLVER: Final = "minisat22"
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
 _AGAIN: Final = 0.02  # seconds after which a solver that is to stop is told once more
 _GLIMPSE: Final = 1e-3  # likewise, where somebody else is at work meanwhile
+_CELLS: Final = 50_000  # of counters, past which simple worlds are tried before clauses are written
+_SIMPLE: Final = 64  # such worlds
 _BATCH: Final = 10_000  # clauses handed over between two looks at the clock
 
 Clause = list[int]
@@ -81,6 +83,8 @@ def satisfiable(theory: Theory, *, given: Formula | None = None, seconds: float 
     >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
     True
     """
+    if simple_model(theory, given) is not None:
+        return True
     deadline = deadline_in(seconds)
     return _decide(_Problem(theory, given, deadline), deadline)[0]
 
@@ -93,8 +97,34 @@ def find_model(
     >>> find_model(Theory(["a", "a -> b"]))
     {'a': True, 'b': True}
     """
+    if (world := simple_model(theory, given)) is not None:
+        return world
     deadline = deadline_in(seconds)
     return _decide(_Problem(theory, given, deadline), deadline)[1]
+
+
+def simple_model(theory: Theory, given: Formula | None) -> dict[str, bool] | None:
+    """Return a model among some simple worlds, where it takes long to write down the clauses for a solver.
+
+    All atoms are true in them, or all false, or drawn with many chances, always the same ones.
+    """
+    formulae = [] if given is None else [given]
+    if not isinstance(theory.statements, PackedStatements):
+        formulae += [statement.formula for statement in theory if statement.weight is None]
+    if counter_cells(*formulae) <= _CELLS:
+        return None
+    import numpy as np
+
+    drawn = np.random.default_rng(0).random((len(theory.atoms), _SIMPLE)) < np.linspace(0, 1, _SIMPLE)
+    rows = dict(zip(theory.atoms, drawn, strict=True))
+    good = np.ones(_SIMPLE, bool)
+    for formula in formulae:
+        good &= np.asarray(holds(formula, rows), bool)
+    for column in np.flatnonzero(good).tolist():
+        world = dict(zip(theory.atoms, drawn[:, column].tolist(), strict=True))
+        if theory.is_model(world):
+            return world
+    return None
 
 
 def refuted_literals(
@@ -169,8 +199,11 @@ def entailed(
     >>> entailed(Theory(["a -> b", "c", "b -> d"]), parse("d"), given=parse("a")).why
     (0, 2)
     """
+    against = ~query if given is None else given & ~query
+    if (simple := simple_model(theory, against)) is not None:
+        return Ruling(False, simple)
     deadline = deadline_in(seconds)
-    problem = _Problem(theory, ~query if given is None else given & ~query, deadline)
+    problem = _Problem(theory, against, deadline)
     answer, world = _decide(problem, deadline)
     if answer is not False:
         return Ruling(None if answer is None else False, world)
@@ -205,6 +238,8 @@ def prove(
     With ``given``, whether some world keeps them and the evidence; a clash then is one with the evidence.
     ``meanwhile`` is called, over and over, while the solver works: it may return a world.
     """
+    if simple_model(theory, given) is not None:
+        return Verdict(True)
     deadline = deadline_in(seconds)
     problem = _Problem(theory, given, deadline)
     answer, _ = _decide(problem, deadline, meanwhile)
