@@ -12,8 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbm.errors import TooManyCubes
-from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction, disjunction
+from lbm.knowledge.formula import (
+    FALSE,
+    TRUE,
+    Formula,
+    atleast,
+    atmost,
+    atom,
+    atoms_of,
+    conjunction,
+    disjunction,
+    exactly,
+)
 from lbm.knowledge.parser import parse
+from lbm.logic import elimination
 from lbm.logic.cube import Cube
 from lbm.logic.sdnf import BUDGET, METHODS, StrictDNF, estimate_size, to_sdnf
 from tests.oracles import columns, cubes_are_disjoint, models_of_cubes, parts, sat, truth_table
@@ -290,3 +302,26 @@ def test_a_wide_clause_keeps_the_number_of_literals_linear() -> None:
 
 def test_the_longest_cube_comes_first() -> None:
     assert [len(cube) for cube in to_sdnf(parse("a & b & c & d -> e"))] == [5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("number", range(2, 13))
+def test_cubes_of_a_cardinality_are_as_many_as_its_shortest_paths(number):
+    """Bounded on one side, or to one number; what is bounded to both sides is counted step by step."""
+    ones = [(1, 1)] * number
+    for least in range(number + 1):
+        for most in range(least, number + 1):
+            found = elimination._paths(number, least, most)
+            counted = tuple(
+                elimination.count_up(ones, (least, most, inside), 1, 0, elimination._capped_sum)
+                for inside in (True, False)
+            )
+            assert found in (None, counted)
+            assert (found is None) == ((least, most) == (0, number) or 0 < least < most < number)
+
+
+def test_a_cardinality_too_large_for_cubes_is_not_counted_step_by_step(monkeypatch):
+    monkeypatch.setattr(elimination, "count_up", lambda *_: pytest.fail("it is too large"))
+    atoms = [atom(f"v{i}") for i in range(1000)]
+    for formula in (atleast(500, *atoms), atmost(499, *atoms), exactly(500, *atoms)):
+        measure = elimination.Elimination()
+        assert measure.size(formula) == measure.size(~formula) == elimination.HUGE

@@ -8,13 +8,18 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from lbm.errors import NoAnswer, NoWorlds
-from lbm.knowledge.clauses import Clauses
-from lbm.knowledge.formula import atom
+import lbm
+from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
+from lbm.knowledge.clauses import Clauses, counter, definitional
+from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.reasoning import clock, exact
+from lbm.reasoning.components import order as orders
+from lbm.reasoning.components import tables
+from lbm.reasoning.components.apart import Component, take_apart
 from lbm.reasoning.optimum import best
+from lbm.reasoning.sampling import problems
 from lbm.reasoning.search import engines, routes, satisfy
 from lbm.reasoning.search.judge import Judge
 from lbm.reasoning.solvers import proof
@@ -164,6 +169,116 @@ def test_going_down_ends_where_no_flip_helps(atoms, hard):
         other = last.copy()
         other[i] ^= True
         assert lost(other.tolist()) >= least
+
+
+# --- wide cardinalities ------------------------------------------------------------------------------
+
+
+def half(atoms):
+    """Return the formula that half of so many atoms are true."""
+    return atleast(atoms // 2, *(atom(f"v{i}") for i in range(atoms)))
+
+
+class Enough(Exception):
+    """What a look at the clock raises here."""
+
+
+@pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
+def test_clauses_for_a_counter_are_written_no_further_than_the_clock_allows(atoms):
+    looks = []
+
+    def look():
+        looks.append(1)
+        if len(looks) > 5:
+            raise Enough
+
+    with pytest.raises(Enough):
+        counter(half(atoms), look)
+    looks.clear()
+    place = {f"v{i}": i + 1 for i in range(atoms)}
+    with pytest.raises(Enough):
+        definitional([half(atoms)], place, atoms + 1, look)
+    assert len(looks) == 6
+
+
+def test_a_part_defined_is_never_far_from_a_look_at_the_clock():
+    looks = []
+    place = {f"v{i}": i + 1 for i in range(129)}
+    _, _, free = definitional([half(129)], place, 130, lambda: looks.append(1))
+    assert len(looks) >= 129 + (free - 130) // 1024
+
+
+@pytest.mark.parametrize("atoms", [65, 129, 1000])
+def test_proofs_about_wide_cardinalities_end_when_their_time_does(atoms, counted_clock, monkeypatch):
+    """Each look takes a hundredth of a second: ten looks write down a small part of the clauses."""
+    counted_clock.step = 0.01
+    monkeypatch.setattr(proof, "_SIMPLE", 0)
+    theory, begun = Theory([half(atoms)]), counted_clock.time
+    assert proof.satisfiable(theory, seconds=0.1) is None
+    assert proof.find_model(theory, given=half(atoms), seconds=0.1) is None
+    assert proof.entailed(theory, atom("v0"), seconds=0.1).holds is None
+    assert proof.refuted_literals(theory, [("v0", True)], seconds=0.1) == set()
+    with pytest.raises(NoAnswer):
+        lbm.models(theory, limit=2, seconds=0.1)
+    assert counted_clock.time - begun <= 5 * (0.1 + 5 * counted_clock.step)
+
+
+@pytest.mark.parametrize("atoms", [65, 129, 1000, 3000])
+def test_elimination_refuses_a_wide_cardinality_before_it_is_written_as_clauses(atoms, monkeypatch):
+    monkeypatch.setattr(tables, "definitional", lambda *_: pytest.fail("it is too wide"))
+    split = take_apart(Theory([half(atoms)]))
+    assert split is not None
+    with pytest.raises(TooManyWorlds, match="limit WIDTH"):
+        tables.Buckets(split.components[0])
+
+
+@pytest.mark.parametrize("kind", [atleast, atmost, exactly])
+def test_no_order_is_narrower_than_the_grid_of_a_counter(kind, monkeypatch):
+    monkeypatch.setattr(tables, "_NARROW", 1)
+    for atoms in range(3, 13):
+        names = tuple(f"v{i}" for i in range(atoms))
+        for bound in range(1, atoms - 1):
+            formula = kind(bound, *map(atom, names))
+            buckets = tables.Buckets(Component(names, (formula,), ()))
+            factors, variables = buckets._factors(True)
+            scopes = tuple(factor.scope for factor in factors)
+            _, width = orders._order(scopes, variables, frozenset(range(variables)), False, 10**6)
+            assert width >= buckets._height()
+
+
+@pytest.mark.parametrize("atoms", [65, 129, 1000])
+def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monkeypatch):
+    monkeypatch.setattr(proof, "_CELLS", 1000)
+    monkeypatch.setattr(problems, "_CELLS", 1000)
+    monkeypatch.setattr(proof, "definitional", lambda *_: pytest.fail("no clauses are needed"))
+    theory = Theory([half(atoms)])
+    assert proof.satisfiable(theory)
+    assert proof.prove(theory).satisfiable
+    assert theory.is_model(proof.find_model(theory, given=~atom("v0")))
+    ruling = proof.entailed(theory, atom("v0"))
+    assert ruling.holds is False
+    assert theory.is_model(ruling.world)
+    assert not ruling.world["v0"]
+    assert best(theory, seconds=600).optimal
+    monkeypatch.setattr(problems, "_impossible", lambda *_: frozenset())
+    drawn = lbm.sample(theory, 3, method="collapsed", sweeps=64, seconds=None, seed=0)
+    assert all(theory.is_model(world) for world in drawn)
+    split = take_apart(theory)
+    for query in (atom("v0"), ~atom("v0")):
+        _, known = problems.logical_network(split, 1.0, query, np.random.default_rng(0))
+        worlds_ = [dict(zip(theory.atoms, column, strict=True)) for column in known.starts.T.tolist()]
+        assert all(theory.is_model(world) for world in worlds_)
+        assert {holds(query, world) for world in worlds_} == {True, False}
+
+
+def test_a_log_probability_ends_when_its_time_does(counted_clock):
+    theory = formulae(30, 60)
+    world = dict(next(iter(lbm.models(theory, limit=1))))
+    counted_clock.step = 0.01
+    begun = counted_clock.time
+    with pytest.raises(NoAnswer, match="allow more seconds"):
+        lbm.log_probability(theory, world, seconds=0.05)
+    assert counted_clock.time - begun <= 0.05 + 5 * counted_clock.step
 
 
 # --- whoever is right first --------------------------------------------------------------------------

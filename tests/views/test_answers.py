@@ -553,6 +553,13 @@ def test_log_partition_that_cannot_be_summed_is_estimated_and_says_so(lbm, told,
     assert found["error"] == pytest.approx(error, rel=0.1)
 
 
+def test_a_log_probability_that_is_not_worked_out_in_time_has_exit_status_3(lbm, counted_clock):
+    counted_clock.step = 1.0
+    status, lines, err = lbm("log-probability", "mixed.lbm", "a=1 b=0 c=0", "--seconds", "0.5")
+    assert (status, lines) == (3, [])
+    assert "allow more seconds" in err
+
+
 def test_log_partition_of_a_machine_sums_its_free_energies(told):
     status, found = told("log-partition", "clash.lbm", "--distribution", "machine", "--confidence", "2")
     assert (status, found["confidence"]) == (0, 2.0)

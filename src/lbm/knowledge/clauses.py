@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, disjunction, make, postorder
@@ -12,6 +12,11 @@ from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, disjuncti
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+OnStep = Callable[[], object]
+"""What long work calls now and then: it may raise, and so end the work."""
+
+_STEP: Final = 1024  # parts made between two calls
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,20 +74,20 @@ class Clauses(Sequence[Formula]):
         return found if number > 0 else ~found
 
 
-def counter(formula: Formula) -> Formula:
+def counter(formula: Formula, on_step: OnStep | None = None) -> Formula:
     """Return a cardinality written with ``&``, ``|`` and ``~`` alone, in about n·k shared parts.
 
     s(i, j), at least j of the first i parts, is s(i-1, j) | (part i & s(i-1, j-1)).
     """
     parts, bound = formula.args, formula.label
     if formula.kind == "atleast":
-        return _atleast(bound, parts)
+        return _atleast(bound, parts, on_step)
     if formula.kind == "atmost":
-        return ~_atleast(bound + 1, parts)
-    return _atleast(bound, parts) & ~_atleast(bound + 1, parts)
+        return ~_atleast(bound + 1, parts, on_step)
+    return _atleast(bound, parts, on_step) & ~_atleast(bound + 1, parts, on_step)
 
 
-def _atleast(bound: int, parts: Sequence[Formula]) -> Formula:
+def _atleast(bound: int, parts: Sequence[Formula], on_step: OnStep | None) -> Formula:
     if bound <= 0:
         return TRUE
     if bound > len(parts):
@@ -90,6 +95,8 @@ def _atleast(bound: int, parts: Sequence[Formula]) -> Formula:
     # row[j]: at least j of the parts so far; only the cells that the last one needs are made.
     row: dict[int, Formula] = {0: TRUE}
     for i, part in enumerate(parts, start=1):
+        if on_step is not None:
+            on_step()
         new: dict[int, Formula] = {0: TRUE}
         for j in range(max(1, bound - (len(parts) - i)), min(i, bound) + 1):
             below = part if j == 1 else part & row[j - 1]
@@ -99,7 +106,10 @@ def _atleast(bound: int, parts: Sequence[Formula]) -> Formula:
 
 
 def definitional(
-    formulae: Sequence[Formula], place: dict[str, int], next_free: int
+    formulae: Sequence[Formula],
+    place: dict[str, int],
+    next_free: int,
+    on_step: OnStep | None = None,
 ) -> tuple[list[list[int]], list[int], int]:
     """Return clauses that define a variable for every part of ``formulae`` that needs one.
 
@@ -114,6 +124,8 @@ def definitional(
         The variable of each atom, from 1.
     next_free
         The first variable that is free.
+    on_step
+        Called now and then.
 
     Returns
     -------
@@ -132,6 +144,8 @@ def definitional(
     def define(node: Formula) -> None:
         nonlocal always, clauses
         kind = node.kind
+        if on_step is not None and not len(literal) % _STEP:
+            on_step()
         if kind == "atom":
             literal[node] = place[node.label]
         elif kind in ("true", "false"):
@@ -155,7 +169,7 @@ def definitional(
 
     for node in postorder(*formulae):
         if node.kind in CARDINALITIES:
-            plain = counter(node)
+            plain = counter(node, on_step)
             for part in postorder(plain, known=literal):
                 define(part)
             literal[node] = literal[plain]

@@ -99,13 +99,19 @@ def weighted_clauses(theory: Theory) -> WeightedClauses:
     )
 
 
-def check_cells(*formulae: Formula) -> None:
-    """Refuse cardinalities whose counters would be too large to build."""
+def counter_cells(*formulae: Formula) -> int:
+    """Return about how many cells the counters of all cardinalities in these formulae have."""
     cells = 0
     for node in postorder(*formulae):
         if node.kind in CARDINALITIES:
             width, bound = len(node.args), min(node.label, len(node.args))
             cells += width * (min(bound, width - bound) + 1)
+    return cells
+
+
+def check_cells(*formulae: Formula) -> None:
+    """Refuse cardinalities whose counters would be too large to build."""
+    cells = counter_cells(*formulae)
     if cells > MAX_CELLS:
         raise LimitExceeded(
             f"the cardinalities here need about {cells} counter cells, more than {MAX_CELLS} "

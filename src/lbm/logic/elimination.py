@@ -10,6 +10,7 @@ right, and is what this gives. [ERRATA 1]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -78,8 +79,11 @@ class Elimination:
             return (odd, even) if seen.label else (even, odd)
         if len(pairs) * (min(seen.label[1], len(pairs)) + 1) > MAX_STATES:
             return HUGE, HUGE
-        yes = count_up(pairs, seen.label, 1, 0, _capped_sum)
         least, most, inside = seen.label
+        shortest = _paths(len(pairs), least, most)
+        if shortest is not None and min(shortest) >= HUGE and all(yes and no for yes, no in pairs):
+            return HUGE, HUGE
+        yes = count_up(pairs, seen.label, 1, 0, _capped_sum)
         no = count_up(pairs, (least, most, not inside), 1, 0, _capped_sum)
         return yes, no
 
@@ -231,6 +235,23 @@ def count_up(
                 new[j] = join(yes, up, no, row[j])
         row = new
     return row[0]
+
+
+def _paths(number: int, least: int, most: int) -> Mask | None:
+    """Return how many cubes say that least to most of ``number`` atoms are true, and that they are not.
+
+    None: they are bounded on both sides, and not to one number. Parts that are no atoms make more of them.
+    """
+    if least > most or least < 0 or most > number:
+        return None
+    if least == most:
+        beside = (math.comb(number, least + 1), math.comb(number, least - 1) if least else 0)
+        return math.comb(number, least), sum(beside)
+    if most == number and least:
+        return math.comb(number, least), math.comb(number, least - 1)
+    if not least and most < number:
+        return math.comb(number, most), math.comb(number, most + 1)
+    return None
 
 
 def _capped(pair: Mask) -> Mask:

@@ -244,15 +244,23 @@ def log_probability(
     distribution: str = "logical",
     temperature: float = 1.0,
     confidence: float = 5.0,
+    seconds: float | None = SECONDS,
 ) -> float:
     """Return log P(world | evidence), exactly; minus infinity for a world that cannot be.
+
+    If it is not worked out within ``seconds``, that is an error.
 
     >>> import lbm
     >>> round(lbm.log_probability(lbm.Theory.parse("a | b"), {"a": True, "b": False}), 6)
     -1.098612
     """
     return reasoner_for(theory).log_probability(
-        world, given=given, distribution=distribution, temperature=temperature, confidence=confidence
+        world,
+        given=given,
+        distribution=distribution,
+        temperature=temperature,
+        confidence=confidence,
+        seconds=seconds,
     )
 
 

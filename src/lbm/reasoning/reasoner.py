@@ -446,10 +446,14 @@ class Reasoner:
         distribution: str = "logical",
         temperature: float = 1.0,
         confidence: float = 5.0,
+        seconds: float | None = SECONDS,
     ) -> float:
         """Return log P(world | evidence), exactly: see :func:`lbm.log_probability`."""
+        deadline = deadline_in(seconds)
         evidence = self._evidence(given)
-        return self._about(distribution, temperature, confidence).log_probability(world, evidence)
+        about = self._about(distribution, temperature, confidence)
+        with until(deadline):
+            return about.log_probability(world, evidence)
 
     def sample(
         self,

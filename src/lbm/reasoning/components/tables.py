@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.clauses import definitional
-from lbm.knowledge.formula import Formula, atoms_of
+from lbm.knowledge.formula import CARDINALITIES, Formula, atoms_of, postorder
 from lbm.knowledge.weighted import check_cells
 from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import (
@@ -36,6 +36,7 @@ MAX_KEPT: Final = 1 << 27
 """Entries of all tables together that marginals, draws and lists by elimination may keep."""
 
 _FEW: Final = 1 << 16  # models that are all listed even where only the first are wanted
+_LOOK: Final = 1024  # clauses between two looks at the clock
 _NARROW: Final = 6  # atoms of a formula past which elimination may define its parts
 
 
@@ -101,6 +102,10 @@ class Buckets:
         kept = [i for i, name in enumerate(names) if keep is None or name in keep]
         narrowest = math.inf
         for define in (False, True):
+            # A grid of cells has no narrower order: none is looked for, and the cells are not made.
+            if define and (height := self._height()) > WIDTH:
+                narrowest = min(narrowest, height)
+                break
             self.factors, self.variables = self._factors(define)
             # Variables that are only asked to exist go first.
             last = frozenset(range(self.variables) if keep is None else kept)
@@ -128,6 +133,7 @@ class Buckets:
         found: list[_Factor] = []
         wide: list[tuple[Formula, int | None]] = []
         for formula, weight in (*((f, None) for f in self.component.hard), *self.component.soft):
+            tick()
             scope = tuple([place[name] for name in atoms_of(formula)])
             if define and len(scope) > _NARROW:
                 wide.append((formula, weight))
@@ -137,11 +143,28 @@ class Buckets:
             return found, len(names)
         check_cells(*(formula for formula, _ in wide))
         numbers = {name: i + 1 for i, name in enumerate(names)}
-        clauses, roots, end = definitional([formula for formula, _ in wide], numbers, len(names) + 1)
+        clauses, roots, end = definitional([formula for formula, _ in wide], numbers, len(names) + 1, tick)
         for root, (_, weight) in zip(roots, wide, strict=True):
             found.append(_Factor((abs(root) - 1,), _clause_table([root]), weight))
-        found += [_Factor(tuple({abs(n) - 1: None for n in c}), _clause_table(c)) for c in clauses]
+        for number, clause in enumerate(clauses):
+            if not number % _LOOK:
+                tick()
+            found.append(_Factor(tuple({abs(n) - 1: None for n in clause}), _clause_table(clause)))
         return found, end - 1
+
+    def _height(self) -> int:
+        """Return a width that no order gets below once the counters of wide formulae are defined.
+
+        The counter of "at least k of n" is a grid of k by n - k + 1 cells.
+        """
+        height = 0
+        formulae = (*self.component.hard, *(formula for formula, _ in self.component.soft))
+        for node in postorder(*(formula for formula in formulae if len(atoms_of(formula)) > _NARROW)):
+            if node.kind in CARDINALITIES:
+                parts, bound = len(node.args), node.label
+                bounds = {"atleast": (bound,), "atmost": (bound + 1,), "exactly": (bound, bound + 1)}
+                height = max(height, *(min(least, parts - least + 1) for least in bounds[node.kind]))
+        return height
 
     def run(self, scale: int, temperature: float | None, *, steps: bool = False) -> _Run | None:
         """Sum out every variable; None: there is no model.

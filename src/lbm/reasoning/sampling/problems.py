@@ -8,6 +8,7 @@ A well that chains neither leave nor enter then keeps some of them apart from th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -15,9 +16,10 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from lbm.errors import NoAnswer, WeightError
+from lbm.errors import LimitExceeded, NoAnswer, WeightError
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction, holds
 from lbm.knowledge.theory import Theory
+from lbm.knowledge.weighted import counter_cells
 from lbm.machine.rbm import Machine
 from lbm.reasoning.clock import at_most, share_of_time, spent, tick
 from lbm.reasoning.components.apart import Component, Split, assign, exponent
@@ -55,6 +57,7 @@ _DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
 _FAR_APART: Final = 2.0**40  # weights of a machine
 _SHARE: Final = 0.1  # of the time, for that
+_CELLS: Final = 50_000  # of counters, past which a solver may need too long
 _COOLING: Final = 128  # sweeps that look for a world of high score
 _COLD: Final = 4.0  # and where they end, as a multiple of β
 _BLOCKS: Final = 4  # blocks of ladders at most
@@ -160,8 +163,8 @@ def logical_network(
     steep = [(weight, formula) for weight, formula in heaviest[:_STARTS] if abs(weight) >= _STEEP]
     wanted = [formula if weight > 0 else ~formula for weight, formula in steep]
     asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
-    best = _annealed(network, seed_from(rng)) if soft else None
     theory = Theory(hard, atoms=atoms)
+    best = _annealed(network, seed_from(rng)) if soft or counter_cells(*hard) > _CELLS else None
     known = _starts(theory, asked, wanted, best)
     if not known.starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
@@ -505,7 +508,9 @@ def _starts(
     places: dict[Formula, None] = {}
 
     def look(formula: Formula) -> None:
-        world = find_model(theory, given=formula, seconds=at_most(_SECONDS))
+        world = None
+        with suppress(LimitExceeded):  # more clauses than a solver is given
+            world = find_model(theory, given=formula, seconds=at_most(_SECONDS))
         if world is not None:
             found[tuple(world.values())] = None
             places[formula] = None

@@ -269,7 +269,7 @@ class Judge:
         for begin in range(0, len(deep), _LOOK):
             tick()
             some = deep[begin : begin + _LOOK]
-            more, roots, free = definitional([formula for _, formula in some], place, free)
+            more, roots, free = definitional([formula for _, formula in some], place, free, tick)
             for (row, _), root in zip(some, roots, strict=True):
                 rows[row] = [root]
             rows += more

@@ -25,7 +25,7 @@ from lbm.reasoning.engine.clauses import WeightedClauses
 from lbm.reasoning.search import engines
 from lbm.reasoning.search.judge import Judge, Judged, Rows, rows_of
 from lbm.reasoning.solvers.aside import Answers, Event, maxsat
-from lbm.reasoning.solvers.proof import find_model, model_of, satisfiable, solving
+from lbm.reasoning.solvers.proof import find_model, model_of, satisfiable, simple_model, solving
 
 if TYPE_CHECKING:
     from lbm.reasoning.search.annealed import Landscape
@@ -210,6 +210,11 @@ class _Search:
         small = len(self.judge.theory.atoms) <= WIDTH
         if small and (found := self._exactly(2 * _PATIENCE)):
             return found
+        simple = simple_model(self.judge.theory, self.judge.given)
+        if simple is not None:
+            self._add(list(simple.values()))
+            if self._over():
+                return self.result()
         self._call()
         self._guess()
         if self._over():

@@ -30,6 +30,8 @@ CONFLICTS: Final = 1000
 RENEWED: Final = 20
 """How many times as many variables as it began with a solver may have before a new one is made."""
 
+_LOOK: Final = 10_000  # clauses between two looks at the clock
+
 Bools = NDArray[np.bool_]
 
 
@@ -57,7 +59,7 @@ def first_models(
 
     Out of time, those found so far, which are the first ones all the same; if none was, NoAnswer is raised.
     """
-    problem = _Problem(theory, given)
+    problem = _Problem(theory, given, deadline)
     parts: list[_Part] = []
     try:
         return _list(theory, given, problem, names, limit, parts, deadline)
@@ -76,6 +78,8 @@ def _list(
     deadline: float,
 ) -> Listing:
     try:
+        if problem.late:
+            raise _Late
         known = _propagate([*problem.definitions, *(clause for _, clause in problem)], deadline)
         if known is None:
             return Listing(np.zeros((0, len(names)), bool), False)
@@ -121,10 +125,10 @@ def _propagate(clauses: list[Clause], deadline: float) -> tuple[dict[int, bool],
         return fixed, clauses
     meets: dict[int, list[int]] = defaultdict(list)
     for number, clause in enumerate(clauses):
+        if not number % _LOOK and spent(deadline):
+            raise _Late
         for literal in clause:
             meets[-literal].append(number)
-    if spent(deadline):
-        raise _Late
     waiting = units
     while waiting:
         clause = waiting.pop()
@@ -135,11 +139,13 @@ def _propagate(clauses: list[Clause], deadline: float) -> tuple[dict[int, bool],
             continue
         fixed[abs(left[0])] = left[0] > 0
         waiting += [clauses[number] for number in meets[left[0]]]
-    return fixed, [
-        [literal for literal in clause if abs(literal) not in fixed]
-        for clause in clauses
-        if not any(fixed.get(abs(literal)) is (literal > 0) for literal in clause)
-    ]
+    open_ = []
+    for number, clause in enumerate(clauses):
+        if not number % _LOOK and spent(deadline):
+            raise _Late
+        if not any(fixed.get(abs(literal)) is (literal > 0) for literal in clause):
+            open_.append([literal for literal in clause if abs(literal) not in fixed])
+    return fixed, open_
 
 
 def _parts(

@@ -11,10 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import as_clause, definitional
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.knowledge.weighted import check_cells
+from lbm.knowledge.weighted import check_cells, counter_cells
 from lbm.reasoning import clock
 from lbm.reasoning.clock import deadline_in
 
@@ -24,6 +25,8 @@ SOLVER: Final = "minisat22"
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
 _AGAIN: Final = 0.02  # seconds after which a solver that is to stop is told once more
 _GLIMPSE: Final = 1e-3  # likewise, where somebody else is at work meanwhile
+_CELLS: Final = 50_000  # of counters, past which simple worlds are tried before clauses are written
+_SIMPLE: Final = 64  # such worlds
 _BATCH: Final = 10_000  # clauses handed over between two looks at the clock
 
 Clause = list[int]
@@ -80,7 +83,10 @@ def satisfiable(theory: Theory, *, given: Formula | None = None, seconds: float 
     >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
     True
     """
-    return _decide(_Problem(theory, given), deadline_in(seconds))[0]
+    if simple_model(theory, given) is not None:
+        return True
+    deadline = deadline_in(seconds)
+    return _decide(_Problem(theory, given, deadline), deadline)[0]
 
 
 def find_model(
@@ -91,7 +97,34 @@ def find_model(
     >>> find_model(Theory(["a", "a -> b"]))
     {'a': True, 'b': True}
     """
-    return _decide(_Problem(theory, given), deadline_in(seconds))[1]
+    if (world := simple_model(theory, given)) is not None:
+        return world
+    deadline = deadline_in(seconds)
+    return _decide(_Problem(theory, given, deadline), deadline)[1]
+
+
+def simple_model(theory: Theory, given: Formula | None) -> dict[str, bool] | None:
+    """Return a model among some simple worlds, where it takes long to write down the clauses for a solver.
+
+    All atoms are true in them, or all false, or drawn with many chances, always the same ones.
+    """
+    formulae = [] if given is None else [given]
+    if not isinstance(theory.statements, PackedStatements):
+        formulae += [statement.formula for statement in theory if statement.weight is None]
+    if counter_cells(*formulae) <= _CELLS:
+        return None
+    import numpy as np
+
+    drawn = np.random.default_rng(0).random((len(theory.atoms), _SIMPLE)) < np.linspace(0, 1, _SIMPLE)
+    rows = dict(zip(theory.atoms, drawn, strict=True))
+    good = np.ones(_SIMPLE, bool)
+    for formula in formulae:
+        good &= np.asarray(holds(formula, rows), bool)
+    for column in np.flatnonzero(good).tolist():
+        world = dict(zip(theory.atoms, drawn[:, column].tolist(), strict=True))
+        if theory.is_model(world):
+            return world
+    return None
 
 
 def refuted_literals(
@@ -107,11 +140,14 @@ def refuted_literals(
     ... }
     True
     """
-    problem = _Problem(theory)
+    deadline = deadline_in(seconds)
+    problem = _Problem(theory, None, deadline)
+    if problem.late:
+        return set()
     place = {name: i for i, name in enumerate(theory.atoms, start=1)}
     open_ = {place[name] if value else -place[name]: (name, value) for name, value in literals}
     found = set()
-    with closing(_Solver(deadline_in(seconds))) as solver:
+    with closing(_Solver(deadline)) as solver:
         solver.add(problem.definitions)
         solver.add(clause for _, clause in problem)
         while open_:
@@ -163,8 +199,11 @@ def entailed(
     >>> entailed(Theory(["a -> b", "c", "b -> d"]), parse("d"), given=parse("a")).why
     (0, 2)
     """
+    against = ~query if given is None else given & ~query
+    if (simple := simple_model(theory, against)) is not None:
+        return Ruling(False, simple)
     deadline = deadline_in(seconds)
-    problem = _Problem(theory, ~query if given is None else given & ~query)
+    problem = _Problem(theory, against, deadline)
     answer, world = _decide(problem, deadline)
     if answer is not False:
         return Ruling(None if answer is None else False, world)
@@ -199,8 +238,10 @@ def prove(
     With ``given``, whether some world keeps them and the evidence; a clash then is one with the evidence.
     ``meanwhile`` is called, over and over, while the solver works: it may return a world.
     """
+    if simple_model(theory, given) is not None:
+        return Verdict(True)
     deadline = deadline_in(seconds)
-    problem = _Problem(theory, given)
+    problem = _Problem(theory, given, deadline)
     answer, _ = _decide(problem, deadline, meanwhile)
     if answer is not False:
         return Verdict(answer)
@@ -210,25 +251,37 @@ def prove(
 class _Problem:
     """The hard statements as clauses: definitions that harm no world, and one clause a statement.
 
-    ``given`` must be true too; it is no statement, and stands among the definitions.
+    ``given`` must be true too; it is no statement, and stands among the definitions. If the deadline passes
+    before all is defined the problem is ``late``, and says nothing.
     """
 
-    def __init__(self, theory: Theory, given: Formula | None = None) -> None:
-        self.theory, self.given = theory, given
+    def __init__(self, theory: Theory, given: Formula | None, deadline: float) -> None:
+        self.theory, self.given, self.deadline = theory, given, deadline
+        self.late = False
         self.definitions: list[Clause] = []
         self.free = len(theory.atoms) + 1
         statements = theory.statements
         self.packed = statements if isinstance(statements, PackedStatements) else None
         self.clauses: list[tuple[int, Clause]] = []
+        try:
+            self._say()
+        except NoAnswer:
+            self.late = True
+
+    def _say(self) -> None:
         place: dict[str, int] = {}
-        if self.packed is None or given is not None:
-            place = {name: i for i, name in enumerate(theory.atoms, start=1)}
+        if self.packed is None or self.given is not None:
+            place = {name: i for i, name in enumerate(self.theory.atoms, start=1)}
         if self.packed is None:
-            self._define(theory, place)
-        if given is not None:
-            check_cells(given)
-            more, (root,), self.free = definitional([given], place, self.free)
+            self._define(self.theory, place)
+        if self.given is not None:
+            check_cells(self.given)
+            more, (root,), self.free = definitional([self.given], place, self.free, self._look)
             self.definitions += [*more, [root]]
+
+    def _look(self) -> None:
+        if clock.spent(self.deadline):
+            raise NoAnswer("the clauses were not written down in time: allow more seconds")
 
     def _define(self, theory: Theory, place: dict[str, int]) -> None:
         flat: dict[int, Clause] = {}
@@ -243,7 +296,7 @@ class _Problem:
                 flat[number] = [place[name] if wanted else -place[name] for name, wanted in literals]
         formulae = [formula for _, formula in deep]
         check_cells(*formulae)
-        self.definitions, roots, self.free = definitional(formulae, place, self.free)
+        self.definitions, roots, self.free = definitional(formulae, place, self.free, self._look)
         flat.update((number, [root]) for (number, _), root in zip(deep, roots, strict=True))
         self.clauses = sorted(flat.items())
 
@@ -270,6 +323,8 @@ def _decide(
     problem: _Problem, deadline: float, meanwhile: Meanwhile | None = None
 ) -> tuple[bool | None, dict[str, bool] | None]:
     """Return whether there is a world, or None if time ran out; and the world, tried on the formulae."""
+    if problem.late:
+        return None, None
     with closing(_Solver(deadline)) as solver:
         solver.add(problem.definitions)
         solver.add(clause for _, clause in problem)

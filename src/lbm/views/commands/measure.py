@@ -63,6 +63,7 @@ def log_probability_of(
     distribution: options.About = options.Distribution.logical,
     temperature: options.Temperature = 1.0,
     confidence: options.Confidence = 5.0,
+    seconds: options.Seconds = 60.0,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
     seed: options.Seed = None,
@@ -85,6 +86,7 @@ def log_probability_of(
             distribution=distribution.value,
             temperature=temperature,
             confidence=confidence,
+            seconds=seconds,
         )
     _say("log_probability", found, distribution, temperature, confidence, as_json)
     return 0
