@@ -21,6 +21,7 @@ from lbm.reasoning.components.apart import Component, take_apart
 from lbm.reasoning.optimum import best
 from lbm.reasoning.sampling import problems
 from lbm.reasoning.search import engines, routes, satisfy
+from lbm.reasoning.search import judge as judges
 from lbm.reasoning.search.judge import Judge
 from lbm.reasoning.solvers import proof
 from lbm.reasoning.status import settle
@@ -269,6 +270,29 @@ def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monk
         worlds_ = [dict(zip(theory.atoms, column, strict=True)) for column in known.starts.T.tolist()]
         assert all(theory.is_model(world) for world in worlds_)
         assert {holds(query, world) for world in worlds_} == {True, False}
+
+
+@pytest.mark.parametrize("atoms", [65, 129, 1000])
+def test_clauses_of_wide_cardinalities_take_half_of_the_time_of_a_search(atoms, counted_clock, monkeypatch):
+    monkeypatch.setattr(judges, "_CELLS", 1000)
+    counted_clock.step = 0.01
+    begun = counted_clock.time
+    with clock.until(begun + 0.4), pytest.raises(NoAnswer):
+        Judge(Theory([(3, half(atoms))]), None).clauses()
+    assert counted_clock.time - begun <= 0.2 + 6 * counted_clock.step
+
+
+@pytest.mark.parametrize("atoms", [65, 129, 1000])
+def test_a_simple_world_has_as_many_true_atoms_as_a_cardinality_wants(atoms, monkeypatch):
+    monkeypatch.setattr(proof, "_CELLS", 1000)
+    monkeypatch.setattr(proof, "definitional", lambda *_: pytest.fail("no clauses are needed"))
+    names = [atom(f"v{i}") for i in range(atoms)]
+    theory = Theory([exactly(atoms // 3, *names)])
+    for query in (names[0], ~names[0]):
+        world = proof.find_model(theory, given=query)
+        assert sum(world.values()) == atoms // 3
+        assert holds(query, world)
+    assert proof.simple_model(Theory(["a | b"]), None) is None  # a solver has read that at once
 
 
 def test_a_log_probability_ends_when_its_time_does(counted_clock):

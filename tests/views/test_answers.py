@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from lbm.errors import TooManyWorlds
+from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
 from lbm.views.commands import streams
 from lbm.views.entry import main
@@ -551,6 +552,14 @@ def test_log_partition_that_cannot_be_summed_is_estimated_and_says_so(lbm, told,
     _, found = told("log-partition", "mixed.lbm", "--seed", "0")
     assert found["note"] == "there are too many"
     assert found["error"] == pytest.approx(error, rel=0.1)
+
+
+def test_check_estimates_no_cubes_of_a_cardinality_too_wide_for_them(lbm, tmp_path, monkeypatch):
+    monkeypatch.setattr(sdnf, "estimate_size", lambda *_, **__: pytest.fail("it is too wide"))
+    file = tmp_path / "wide.lbm"
+    file.write_text(f"atleast(500, {', '.join(f'v{i}' for i in range(1000))})\n")
+    status, lines, err = lbm("check", str(file))
+    assert (status, lines[-1], err) == (0, "satisfiable", "")
 
 
 def test_a_log_probability_that_is_not_worked_out_in_time_has_exit_status_3(lbm, counted_clock):

@@ -14,15 +14,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import as_clause, definitional
 from lbm.knowledge.formula import FALSE, TRUE, Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.knowledge.weighted import check_cells, conjuncts, negated
-from lbm.reasoning.clock import spent, tick
+from lbm.knowledge.weighted import check_cells, conjuncts, counter_cells, negated
+from lbm.reasoning.clock import share_of_time, spent, tick
 from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.engine.clauses import WeightedClauses
 
+_CELLS: Final = 50_000  # of counters, past which clauses take no more than half of the time
 _LOOK: Final = 1000  # formulae that become clauses between two looks at the clock
 _WHOLE: Final = 1 << 62  # sums of weights up to which they are kept in 64 bits
 _HUGE: Final = 10**300  # weights past this are all the same to whoever guesses
@@ -265,11 +267,19 @@ class Judge:
         for part in () if self.given is None else conjuncts(self.given):
             say(part, 0)
         check_cells(*(formula for _, formula in deep))
+        large = counter_cells(*(formula for _, formula in deep)) > _CELLS
+        enough = share_of_time(0.5) if large else math.inf  # the rest is for those who need no clauses
+
+        def look() -> None:
+            tick()
+            if spent(enough):
+                raise NoAnswer("the clauses were not written down in time: allow more seconds")
+
         free = len(place) + 1
         for begin in range(0, len(deep), _LOOK):
             tick()
             some = deep[begin : begin + _LOOK]
-            more, roots, free = definitional([formula for _, formula in some], place, free, tick)
+            more, roots, free = definitional([formula for _, formula in some], place, free, look)
             for (row, _), root in zip(some, roots, strict=True):
                 rows[row] = [root]
             rows += more

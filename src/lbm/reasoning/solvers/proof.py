@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import as_clause, definitional
-from lbm.knowledge.formula import Formula, holds
+from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.knowledge.weighted import check_cells, counter_cells
 from lbm.reasoning import clock
@@ -26,7 +27,8 @@ _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is hear
 _AGAIN: Final = 0.02  # seconds after which a solver that is to stop is told once more
 _GLIMPSE: Final = 1e-3  # likewise, where somebody else is at work meanwhile
 _CELLS: Final = 50_000  # of counters, past which simple worlds are tried before clauses are written
-_SIMPLE: Final = 64  # such worlds
+_SIMPLE: Final = 64  # such worlds, and at most as many more
+_EACH: Final = 8  # of them for each cardinality
 _BATCH: Final = 10_000  # clauses handed over between two looks at the clock
 
 Clause = list[int]
@@ -106,7 +108,8 @@ def find_model(
 def simple_model(theory: Theory, given: Formula | None) -> dict[str, bool] | None:
     """Return a model among some simple worlds, where it takes long to write down the clauses for a solver.
 
-    All atoms are true in them, or all false, or drawn with many chances, always the same ones.
+    All atoms are true in them, or all false, or drawn with many chances, or as many of the atoms of a
+    cardinality are true as its bound says. They are always the same ones.
     """
     formulae = [] if given is None else [given]
     if not isinstance(theory.statements, PackedStatements):
@@ -115,9 +118,19 @@ def simple_model(theory: Theory, given: Formula | None) -> dict[str, bool] | Non
         return None
     import numpy as np
 
-    drawn = np.random.default_rng(0).random((len(theory.atoms), _SIMPLE)) < np.linspace(0, 1, _SIMPLE)
+    rng = np.random.default_rng(0)
+    drawn = rng.random((len(theory.atoms), _SIMPLE)) < np.linspace(0, 1, _SIMPLE)
+    counts = (node for node in postorder(*formulae) if node.kind in CARDINALITIES)
+    place = {name: i for i, name in enumerate(theory.atoms)}
+    for node in islice(counts, _SIMPLE // _EACH):
+        atoms = [place[part.label] for part in node.args if part.kind == "atom"]
+        exact = rng.random((len(theory.atoms), _EACH)) < 0.5
+        for column in exact.T:
+            column[atoms] = False
+            column[rng.permutation(atoms)[: node.label]] = True
+        drawn = np.concatenate([drawn, exact], axis=1)
     rows = dict(zip(theory.atoms, drawn, strict=True))
-    good = np.ones(_SIMPLE, bool)
+    good = np.ones(drawn.shape[1], bool)
     for formula in formulae:
         good &= np.asarray(holds(formula, rows), bool)
     for column in np.flatnonzero(good).tolist():

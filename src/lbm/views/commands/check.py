@@ -10,12 +10,13 @@ from lbm.views.commands import options, streams
 from lbm.views.commands.streams import counted, say
 
 if TYPE_CHECKING:
+    from lbm.knowledge.formula import Formula
     from lbm.knowledge.parser import Statement
     from lbm.knowledge.theory import Theory
     from lbm.reasoning.solvers.proof import Verdict
 
 ESTIMATED: Final = 10_000
-"""Parts of a theory up to which the number of its cubes is estimated."""
+"""Parts of a theory, cells of counters among them, up to which the number of its cubes is estimated."""
 
 
 def check_theory(
@@ -74,6 +75,7 @@ def _measure(theory: Theory) -> Size:
     from lbm.knowledge.clauses import as_clause
     from lbm.knowledge.formula import postorder
     from lbm.knowledge.theory import PackedStatements
+    from lbm.knowledge.weighted import counter_cells
 
     hard, soft = streams.count_statements(theory)
     packed = theory.statements
@@ -81,7 +83,7 @@ def _measure(theory: Theory) -> Size:
         literals = len(packed.clauses.literals)  # a clause of k literals has k cubes
         return Size(hard, soft, len(theory), literals, cubes=literals)
     clauses = literals = 0
-    depth: dict[object, int] = {}
+    depth: dict[Formula, int] = {}
     for node in postorder(*(statement.formula for statement in theory)):
         depth[node] = 1 + max(depth[part] for part in node.args) if node.args else 0
     for statement in theory:
@@ -89,7 +91,7 @@ def _measure(theory: Theory) -> Size:
         if clause is not None:
             clauses += 1
             literals += len(clause)
-    cubes = _estimate(theory) if len(depth) <= ESTIMATED else None
+    cubes = _estimate(theory) if len(depth) + counter_cells(*depth) <= ESTIMATED else None
     return Size(hard, soft, clauses, literals, len(depth), max(depth.values(), default=0), cubes)
 
 
