@@ -49,7 +49,7 @@ def holds_if_sure(answer, truth):
     return answer.converged
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 @pytest.mark.parametrize("method", ["collapsed", "tempered"])
 def test_a_well_that_chains_leave_or_never_enter_is_in_doubt(method, seed):
     theory = joined(33, ("24.75", CONJUNCTION))
@@ -60,7 +60,7 @@ def test_a_well_that_chains_leave_or_never_enter_is_in_doubt(method, seed):
     assert "v0 & v1 & v2" in str(answer)  # it says of which place
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 @pytest.mark.parametrize("method", ["collapsed", "tempered"])
 def test_a_query_whose_models_chains_never_leave_is_in_doubt(method, seed):
     theory = joined(50, (24, MOST))
@@ -69,7 +69,7 @@ def test_a_query_whose_models_chains_never_leave_is_in_doubt(method, seed):
     assert not holds_if_sure(answer, math.exp(well - whole))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_plain_chains_in_doubt_are_not_overruled_by_tempered_ones_that_never_come_by(seed, monkeypatch):
     monkeypatch.setattr(estimates, "MAX_UPDATES", 64 * 33 * 1024)
     theory = joined(33, ("24.75", CONJUNCTION))
@@ -92,7 +92,7 @@ def test_populations_find_wells_with_an_inside():
     assert found.error < 0.5
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 @pytest.mark.parametrize("method", ["collapsed", "tempered"])
 def test_clusters_of_models_that_chains_seldom_pass_between_are_not_a_share_of_nothing(method, seed):
     names = ", ".join(f"w{i}" for i in range(40))

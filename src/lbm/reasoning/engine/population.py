@@ -354,7 +354,7 @@ class _Crowd:
         for b, lanes in enumerate(self.blocks):
             lanes.total = np.ascontiguousarray(total[LANES * b : LANES * (b + 1)])
 
-    def sweep(self, beta: float, sweeps: int, on_sweeps: Callable[[], object] | None) -> None:
+    def sweep(self, beta: float, sweeps: int, on_sweeps: Callable[[], object] | None = None) -> None:
         """Do some sweeps at β everywhere, each followed by the offer of groups."""
 
         def after(_: Lanes) -> None:
