@@ -359,7 +359,7 @@ def test_groups_flip_together_where_the_plain_rule_says_so_with_the_same_words()
             flipped[GROUPS[0][begin:end]] ^= True
             change = beta * (target.log_weight(flipped) - target.log_weight(plain))
             u = uniforms(words(SEED, lanes.sweep, [k], range(64, 64 + LANES), stream=2))[0]
-            takes = u < np.where(change == 0, 0.5, np.exp(np.minimum(change, 0)))
+            takes = u < 1 / (1 + np.exp(-np.clip(change, -700, 700)))
             plain = np.where(takes, flipped, plain)
             moved += takes.sum()
         jump(lanes, *GROUPS, beta)

@@ -520,7 +520,9 @@ def run(
             if forth:
                 for l in range(64):
                     z[l] = beta[l] * float64(gain[l])
-                chance(z, METROPOLIS, powers, p)
+                # Not Metropolis's rule, which leaps at 0: sums made forth and back differ in their last
+                # digits, and a flip that is neutral one way would be taken half as often as the other way.
+                chance(z, HEAT_BATH, powers, p)
                 some = uint8(0)
                 for l in range(64):
                     back[l] = uint8((words[group & 3, l] + 0.5) * _SCALE >= p[l])
@@ -630,7 +632,7 @@ def sweeps(
 def jumps(
     wires, weight, x, counts, total, members, starts, betas, powers, moved, turned, key0, key1, sweep, lane
 ):
-    """Offer each lane to flip all atoms of a group at once, for every group in turn, by Metropolis's rule.
+    """Offer each lane to flip all atoms of a group at once, for every group in turn, by the heat-bath rule.
 
     The groups are ``members[starts[k]:starts[k + 1]]``, and ``betas`` has shape (64,). Their flips are made
     one after the other, which adds up what they change, and unmade where the whole is refused. A group is the

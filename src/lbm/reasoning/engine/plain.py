@@ -732,7 +732,7 @@ def jumps(
         gain = np.zeros(_LANES, total.dtype)
         for i in group:
             gain += flip(i, None).astype(total.dtype)
-        refused = luck[k] >= chance(betas * gain, METROPOLIS, powers)
+        refused = luck[k] >= chance(betas * gain, HEAT_BATH, powers)
         total += np.where(refused, total.dtype.type(0), gain)
         if refused.any():
             for i in reversed(group):
