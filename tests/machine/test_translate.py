@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lbm.errors import LimitExceeded
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import Formula, atoms_of
 from lbm.knowledge.parser import parse
@@ -251,3 +252,11 @@ def test_what_is_no_theory_is_refused() -> None:
 def test_atoms_keep_the_declared_order() -> None:
     assert translate(Theory.parse("atoms n, r, q, p\n" + NIXON)).atoms == ("n", "r", "q", "p")
     assert atoms_of(parse("b & a")) == ("b", "a")
+
+
+def test_counters_too_large_for_a_machine_are_refused_at_once():
+    names = ", ".join(f"v{i}" for i in range(1000))
+    for text in (f"atleast(500, {names})", f"w | ~atmost(500, {names})"):
+        with pytest.raises(LimitExceeded, match=r"501000 counter cells.*limit CELLS") as raised:
+            translate(parse(text))
+        assert raised.value.limit == "CELLS"

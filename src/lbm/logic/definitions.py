@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from lbm.errors import LimitExceeded
 from lbm.knowledge.clauses import counter
 from lbm.knowledge.formula import (
     CARDINALITIES,
@@ -25,11 +26,15 @@ from lbm.knowledge.formula import (
     make,
     postorder,
 )
+from lbm.knowledge.weighted import counter_cells
 from lbm.logic.anatomy import View, strip, view
 from lbm.logic.elimination import count_up
 
 WIDE: Final = 16
 """Literals side by side in one piece."""
+
+CELLS: Final = 100_000
+"""Cells of the counters that a formula's cardinalities may need; each becomes a definition or two."""
 
 PRODUCT: Final = 4
 """How far the sizes of the parts of one piece may multiply."""
@@ -77,6 +82,13 @@ class Definer:
 
     def rewrite(self, formula: Formula) -> Formula:
         """Return ``formula`` with its larger parts replaced by definitional atoms."""
+        if (cells := counter_cells(formula)) > CELLS:
+            raise LimitExceeded(
+                f"the cardinalities of this formula need about {cells} counter cells, more than {CELLS} "
+                "(limit CELLS): as a machine it would be too large; questions about the theory need none",
+                limit="CELLS",
+                value=CELLS,
+            )
         plain = fold(formula, _without_large_cardinalities)
         shared = _shared(plain)
         done: dict[Formula, Piece] = {}
