@@ -114,8 +114,10 @@ def main() -> int:
             print(f"FAR  {outcome.plan.key}: {said} ({outcome.off:.3g} half-widths)", flush=True)
         elif outcome.crashed:
             print(f"CRASH  {outcome.plan.key}: {outcome.said}", flush=True)
-        elif sys.stderr.isatty():
-            print(f"\r{len(found)} of {len(chosen)}", end="", file=sys.stderr)
+        if len(found) % 100 == 0:
+            sure = [each for each in found if each.converged]
+            covered = sum(each.covered for each in sure) / max(1, len(sure))
+            print(f"{len(found)} runs: {len(sure)} converged, {covered:.1%} cover", flush=True)
     print(f"\n{len(found)} runs in {time.monotonic() - began:.0f} s\n")
     show(found)
     if options.json:
