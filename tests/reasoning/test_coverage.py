@@ -13,7 +13,7 @@ from lbm.errors import WeightError
 from lbm.knowledge.formula import atom
 from lbm.reasoning.sampling import estimates
 from lbm.reasoning.sampling.coverage import Coverage
-from lbm.reasoning.sampling.diagnostics import estimate, many_estimates
+from lbm.reasoning.sampling.diagnostics import estimate, many_estimates, r_hat
 from lbm.reasoning.sampling.record import Record
 
 
@@ -202,14 +202,16 @@ def test_a_record_is_sums_over_blocks_of_equal_length(sizes, most):
     assert record.last_half().shape == (2, 3, kept.shape[1] - kept.shape[1] // 2)
 
 
+@pytest.mark.parametrize("together", [1, 4])
 @pytest.mark.parametrize("share", [0.5, 0.05])
-def test_means_of_half_chains_say_what_whole_series_say(share):
+def test_means_of_half_chains_say_what_whole_series_say(share, together):
     rng = np.random.default_rng(1)
     true = two_states(rng, share * 0.3, (1 - share) * 0.3, 4096, rng.random(64) < share).T
     keeps = np.ones_like(true)
     long = estimate(true, keeps)
     blocks = true.reshape(64, 8, 512).sum(axis=2)[None].astype(float)
-    p, size, ratio = (each[0] for each in many_estimates(blocks, np.full((64, 8), 512.0), 4096))
+    found = many_estimates(blocks, np.full((64, 8), 512.0), 4096, together)
+    p, size, ratio = (each[0] for each in found)
     assert p == long.probability
     assert 0.6 < size / long.effective_size < 1.6
-    assert abs(ratio - long.r_hat) < 0.01
+    assert abs(ratio - r_hat(true, together=together)) < 0.01

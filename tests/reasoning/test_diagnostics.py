@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
+from scipy.stats import rankdata
 
 from lbm.reasoning.sampling.diagnostics import (
     CHAINS,
@@ -116,6 +117,38 @@ def test_many_series_at_once_give_what_each_gives_alone():
         alone = [[question(draws[i, j]) for j in range(7)] for i in range(2)]
         assert all(type(found) is float for row in alone for found in row)
         np.testing.assert_allclose(question(draws), alone, rtol=1e-12)
+
+
+@pytest.mark.parametrize("together", [1, 2, 4])
+def test_chains_taken_together_have_the_r_hat_of_their_halves_one_after_the_other(together):
+    draws = np.random.default_rng(5).normal(size=(16, 100)).cumsum(axis=1)
+    halves = [draws[k : k + together, part] for part in (slice(50), slice(50, None))
+              for k in range(0, 16, together)]  # fmt: skip
+    pieces = np.stack([half.ravel() for half in halves])
+    assert np.isclose(r_hat(draws, together=together), _unsplit_r_hat(pieces), rtol=1e-12)
+
+
+def _unsplit_r_hat(draws):
+    """Rank-normalised and folded, of chains as they are."""
+    found = []
+    for values in (draws, np.abs(draws - np.median(draws))):
+        ranks = rankdata(values).reshape(values.shape)
+        scores = np.vectorize(NormalDist().inv_cdf)((ranks - 3 / 8) / (values.size + 1 / 4))
+        n = values.shape[1]
+        found.append(
+            ((scores.mean(axis=1).var(ddof=1) / scores.var(axis=1, ddof=1).mean()) + (n - 1) / n) ** 0.5
+        )
+    return max(found)
+
+
+@pytest.mark.parametrize("stay", [1.0, 0.9999])
+def test_chains_taken_together_still_tell_where_those_of_one_start_stay(stay):
+    """Four chains of 64 stay where they began, or nearly: the others never come there."""
+    rng = np.random.default_rng(7)
+    draws = rng.normal(size=(64, 400))
+    draws[8:12] += 5 * (rng.random((4, 400)) < stay)
+    assert r_hat(draws, together=4) > 1.1
+    assert r_hat(rng.normal(size=(64, 400)), together=4) < 1.01
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (4, 0), (0, 10)], ids=str)

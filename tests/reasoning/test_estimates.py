@@ -263,7 +263,7 @@ def test_draws_are_watched_on_all_atoms(stuck):
     problem = problems.Problem(run, tuple(f"x{i}" for i in range(100)), np.zeros((100, 0), bool))
     _, found, _ = estimates.draw(problem, 20, np.random.default_rng(0), sweeps=1024)
     assert not found.converged
-    assert found.r_hat > 2
+    assert found.r_hat > 1.1
 
 
 @pytest.mark.parametrize("method", ["collapsed", "gibbs"])

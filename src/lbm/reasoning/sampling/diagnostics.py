@@ -124,28 +124,39 @@ def estimates(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = Non
 
 
 def estimate_sums(
-    hits: Floats, keeps: Floats, *, sizes: Sequence[float], r_hats: Sequence[float], width: int = 1
+    hits: Floats,
+    keeps: Floats,
+    *,
+    sizes: Sequence[float],
+    r_hats: Sequence[float],
+    width: int = 1,
+    together: int = 1,
 ) -> Estimate:
     """Return :func:`estimate` of sums over blocks of ``width`` sweeps, both of shape (chains, blocks).
 
-    ``sizes`` and ``r_hats`` are those of the other series; see :func:`judged`.
+    ``sizes`` and ``r_hats`` are those of the other series; see :func:`judged`. ``together`` is that of
+    :func:`r_hat`.
     """
-    return _estimate(hits, keeps, sizes, r_hats, width)
+    return _estimate(hits, keeps, sizes, r_hats, width, together)
 
 
-def judged(others: NDArray[np.generic]) -> tuple[list[float], list[float]]:
+def judged(others: NDArray[np.generic], together: int = 1) -> tuple[list[float], list[float]]:
     """Return the effective sizes and R-hats of those series that vary, shape (series, chains, draws)."""
     varying = [series for series in others if series.min() < series.max()]
-    return [float(effective_size(series)) for series in varying], [float(r_hat(series)) for series in varying]
+    sizes = [float(effective_size(series)) for series in varying]
+    return sizes, [float(r_hat(series, together=together)) for series in varying]
 
 
-def many_estimates(hits: Floats, keeps: Floats, draws: int) -> tuple[Floats, Floats, Floats]:
+def many_estimates(
+    hits: Floats, keeps: Floats, draws: int, together: int = 1
+) -> tuple[Floats, Floats, Floats]:
     """Return the shares, effective sizes and R-hats of many atoms, from means over halves of chains alone.
 
         ESS = p(1 - p)·m/var(means),    R² = 1 - 1/n + var(means)/(var(states) - var(means))
 
-    With m halves of n states each. An atom that never varies has effective size and R-hat nan; where there is
-    a single block, nothing is known of how chains move, and all effective sizes are 0.
+    With m halves of n states each; those of R are halves of some chains ``together``, see :func:`r_hat`.
+    An atom that never varies has effective size and R-hat nan; where there is a single block, nothing is
+    known of how chains move, and all effective sizes are 0.
 
     Parameters
     ----------
@@ -154,6 +165,8 @@ def many_estimates(hits: Floats, keeps: Floats, draws: int) -> tuple[Floats, Flo
         valid states.
     draws
         States of each chain, valid or not.
+    together
+        Neighbouring chains that R-hat takes for one.
     """
     half = hits.shape[2] // 2
     if not half or not keeps.sum():
@@ -167,16 +180,22 @@ def many_estimates(hits: Floats, keeps: Floats, draws: int) -> tuple[Floats, Flo
     errors = (true - share[:, None] * valid) / valid.mean()
     spread, whole = errors.var(axis=1, ddof=1), share * (1 - share)
     kept = keeps.sum() / (draws * len(keeps))
+    between = errors.reshape(len(errors), -1, together).mean(axis=2).var(axis=1, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.minimum(whole * len(valid) / spread, valid.sum())
-        within = np.maximum(whole / kept - spread, 0.0)
-        ratio = np.sqrt(np.maximum(0.0, 1 - 2 / draws + spread / within))
+        within = np.maximum(whole / kept - between, 0.0)
+        ratio = np.sqrt(np.maximum(0.0, 1 - 2 / (draws * together) + between / within))
     varies = whole > 0
     return share, np.where(varies, size, np.nan), np.where(varies, ratio, np.nan)
 
 
 def _estimate(
-    truth: NDArray[Any], keeps: NDArray[Any], sizes: Sequence[float], others: Sequence[float], width: int = 1
+    truth: NDArray[Any],
+    keeps: NDArray[Any],
+    sizes: Sequence[float],
+    others: Sequence[float],
+    width: int = 1,
+    together: int = 1,
 ) -> Estimate:
     chains, blocks = truth.shape
     draws = blocks * width
@@ -190,7 +209,7 @@ def _estimate(
     size, r_hats = math.nan, list(others)
     if 0 < hits < counted:
         z = (truth - p * keeps) / (kept * width)
-        r_hats.append(float(r_hat(z)))
+        r_hats.append(float(r_hat(z, together=together)))
         size = p * (1 - p) * float(effective_size(z, kind="mean")) / float(z.var(ddof=1))
     elif sizes:
         size = float(np.min(sizes)) * kept  # np.min, since min would pass over nan
@@ -263,7 +282,7 @@ def effective_size(draws: ArrayLike, *, kind: str = "bulk") -> float | Floats:
     return _answer(np.where(_finite(series), found, np.nan))
 
 
-def r_hat(draws: ArrayLike) -> float | Floats:
+def r_hat(draws: ArrayLike, *, together: int = 1) -> float | Floats:
     """Return how much wider all draws spread than those of one chain; an array if there are leading axes.
 
         R² = (B/W + n - 1)/n
@@ -280,11 +299,18 @@ def r_hat(draws: ArrayLike) -> float | Floats:
     ----------
     draws
         Shape (..., chains, draws), of truth values or numbers.
+    together
+        Neighbouring chains that count as one (a superchain). Of many chains, each by itself must be long
+        until its own mean is as exact as R-hat asks; so many that begin in the same world need not be. Their
+        number must divide that of the chains. [Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari, Gelman:
+        Nested R-hat: assessing the convergence of Markov chain Monte Carlo when running many short chains;
+        2024]
     """
     series = _series(draws)
-    if series.shape[-1] < 4 or series.shape[-2] < 2:
+    if series.shape[-1] < 4 or series.shape[-2] < 2 * together:
         return _answer(np.full(series.shape[:-2], np.nan))
     halves = _split(np.where(_finite(series)[..., None, None], series, 0.0))
+    halves = halves.reshape(*halves.shape[:-2], halves.shape[-2] // together, -1)
     distances = np.abs(halves - np.median(halves, axis=(-2, -1), keepdims=True))
     # Distances may all be alike where draws are not: fmax passes over the nan.
     found = np.fmax(_spread(_ranked(halves)), _spread(_ranked(distances)))

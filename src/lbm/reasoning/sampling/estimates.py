@@ -26,7 +26,7 @@ from lbm.reasoning.sampling.diagnostics import (
     many_estimates,
     wilson,
 )
-from lbm.reasoning.sampling.problems import LANES, Problem, Seen, truth
+from lbm.reasoning.sampling.problems import LANES, REPEATED, Problem, Seen, truth
 from lbm.reasoning.sampling.record import Record
 from lbm.reasoning.sampling.targets import Floats
 
@@ -230,7 +230,13 @@ class _Watch:
     def begin(self, first: Seen) -> None:
         """Note where chains begin."""
         self.first = first
+        self.together = REPEATED if first.x.shape[1] == LANES else 1  # those of a start are neighbours
         self.coverage = Coverage(self.problem.places, self.problem.starts, first.x, self._truth)
+
+    @property
+    def _how(self) -> dict[str, int]:
+        """How sums are to be read."""
+        return {"width": self.fine.width, "together": self.together}
 
     def _truth(self, formula: Formula, x: Any) -> Bools:
         return truth(formula, self.problem.atoms, x)
@@ -257,12 +263,12 @@ class _Watch:
         assert self.query is not None
         sums = self.fine.last_half()
         places = 2 + len(self.problem.places)
-        sizes, r_hats = judged(np.concatenate([sums[1:places], sums[places + 1 :]]))
+        sizes, r_hats = judged(np.concatenate([sums[1:places], sums[places + 1 :]]), self.together)
         if self.many:
             _, each_size, each_r_hat = self._halves()
             sizes += [float(np.nanmin(each_size))] if not np.isnan(each_size).all() else []
             r_hats += [float(np.nanmax(each_r_hat))] if not np.isnan(each_r_hat).all() else []
-        found = estimate_sums(sums[places], sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
+        found = estimate_sums(sums[places], sums[0], sizes=sizes, r_hats=r_hats, **self._how)
         found = found.allowing_for(*self.coverage.missed())
         if found.probability in (0.0, 1.0) and not self._is_seen(self.query, found.probability == 0):
             found = found.allowing_for(1.0, shown(self.query if found.probability == 0 else ~self.query))
@@ -289,21 +295,21 @@ class _Watch:
             found = min(varying, key=_certainty)
         else:
             sums = self.fine.last_half()
-            sizes, r_hats = judged(sums[1:2])
-            found = estimate_sums(sums[0], sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
+            sizes, r_hats = judged(sums[1:2], self.together)
+            found = estimate_sums(sums[0], sums[0], sizes=sizes, r_hats=r_hats, **self._how)
             found = found.allowing_for(*self.coverage.missed())
         return found, found
 
     def _each(self) -> list[Estimate]:
         """Return the estimate of each atom."""
         sums, atoms = self.fine.last_half(), len(self.problem.atoms)
-        sizes, r_hats = judged(sums[: len(sums) if self.many else len(sums) - atoms])
+        sizes, r_hats = judged(sums[: len(sums) if self.many else len(sums) - atoms], self.together)
         missed = self.coverage.missed()
         if self.many:
             found = self._from_halves(sums, sizes, r_hats)
         else:
             found = [
-                estimate_sums(one, sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
+                estimate_sums(one, sums[0], sizes=sizes, r_hats=r_hats, **self._how)
                 for one in sums[len(sums) - atoms :]
             ]
         return [one.allowing_for(*missed) for one in found]
@@ -324,13 +330,14 @@ class _Watch:
 
     def _halves(self) -> tuple[Floats, Floats, Floats]:
         sums = self.coarse.last_half()
-        return many_estimates(sums[:-1], sums[-1], self.fine.last_half().shape[2] * self.fine.width)
+        draws = self.fine.last_half().shape[2] * self.fine.width
+        return many_estimates(sums[:-1], sums[-1], draws, self.together)
 
     def _from_halves(self, sums: Floats, sizes: Sequence[float], r_hats: Sequence[float]) -> list[Estimate]:
         """Return the estimate of each of many atoms from means over halves of chains."""
         chains, draws = sums.shape[1], sums.shape[2] * self.fine.width
         kept = float(sums[0].sum()) / (chains * draws)
-        beside = estimate_sums(sums[0], sums[0], sizes=sizes, r_hats=r_hats, width=self.fine.width)
+        beside = estimate_sums(sums[0], sums[0], sizes=sizes, r_hats=r_hats, **self._how)
         worst = max(r_hats, default=math.nan)
         found = []
         for p, size, ratio in zip(*(each.tolist() for each in self._halves()), strict=True):

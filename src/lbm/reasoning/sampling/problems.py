@@ -46,13 +46,15 @@ from lbm.reasoning.solvers.proof import find_model, refuted_literals, satisfiabl
 LANES: Final = 64
 """Chains that run side by side."""
 
+REPEATED: Final = 4
+"""Chains side by side that begin in the same world: fewer would be lost among the others."""
+
 HEAVY: Final = 1e12
 """Weights over τ, beside which sums of floats no longer tell what small weights make likely."""
 
 _LARGE: Final = 1 << 14  # weights past which it matters how they are multiplied
 _STARTS: Final = 8  # different worlds that chains start from, beside random ones
 _STEEP: Final = 1.0  # weights over τ from which on a formula may make a well
-_REPEATED: Final = 4  # chains from each of them: fewer would be lost among the others
 _DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
 _FAR_APART: Final = 2.0**40  # weights of a machine
@@ -559,7 +561,7 @@ def _machine_places(
 def spread(starts: Bools, rng: np.random.Generator) -> Bools:
     """Return LANES states: each start a few times, the rest at random."""
     x = rng.random((len(starts), LANES)) < 0.5
-    special = np.repeat(starts[:, : LANES // (2 * _REPEATED)], _REPEATED, axis=1)
+    special = np.repeat(starts[:, : LANES // (2 * REPEATED)], REPEATED, axis=1)
     x[:, : special.shape[1]] = special
     return x
 
