@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lbm
-from lbm.reasoning.solvers.proof import satisfiable
+from lbm.reasoning.proof import satisfiable
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

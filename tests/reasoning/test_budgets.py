@@ -14,7 +14,7 @@ from lbm.knowledge.clauses import Clauses, counter, definitional
 from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.reasoning import clock, exact
+from lbm.reasoning import clock, exact, proof
 from lbm.reasoning.components import order as orders
 from lbm.reasoning.components import tables
 from lbm.reasoning.components.apart import Component, take_apart
@@ -23,7 +23,6 @@ from lbm.reasoning.sampling import problems
 from lbm.reasoning.search import engines, routes, satisfy
 from lbm.reasoning.search import judge as judges
 from lbm.reasoning.search.judge import Judge
-from lbm.reasoning.solvers import proof
 from lbm.reasoning.status import settle
 from tests.oracles import worlds
 

@@ -15,9 +15,8 @@ from lbm.errors import NoAnswer, TooManyWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom, disjunction, exactly
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact, reasoner
-from lbm.reasoning.solvers import listing
-from lbm.reasoning.solvers.listing import first_models
+from lbm.reasoning import exact, listing, reasoner
+from lbm.reasoning.listing import first_models
 from tests.strategies import formulae, theories
 
 small = st.one_of(theories(), theories(max_statements=3, max_leaves=12))

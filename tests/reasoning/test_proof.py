@@ -13,8 +13,9 @@ from lbm.errors import LimitExceeded
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atleast, atom
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.solvers import proof
-from lbm.reasoning.solvers.proof import Verdict, clash, entailed, find_model, prove, satisfiable
+from lbm.reasoning.proof import Verdict, clash, entailed, find_model, prove, satisfiable
+from lbm.reasoning.solvers import sat
+from lbm.reasoning.solvers.sat import Solver
 from tests.oracles import truth, truth_table
 from tests.strategies import NAMES, formulae, theories
 
@@ -146,13 +147,13 @@ def test_all_pigeons_are_needed():
 def test_time_that_ends_while_a_clash_is_made_smaller_leaves_a_clash_that_may_not_be_minimal(monkeypatch):
     theory = Theory(["a", "a -> b", "~b", "c"])
     answers = []
-    solve = proof._Solver.solve
+    solve = Solver.solve
 
     def slower(self, assumptions=(), **_):
         answers.append(None if len(answers) == 3 else solve(self, assumptions))
         return answers[-1]
 
-    monkeypatch.setattr(proof._Solver, "solve", slower)
+    monkeypatch.setattr(Solver, "solve", slower)
     verdict = prove(theory)  # the first answers: no world; a core; one member is needed; then no time
     assert verdict == Verdict(False, (0, 1, 2), minimal=False)
     answers.clear()
@@ -161,14 +162,14 @@ def test_time_that_ends_while_a_clash_is_made_smaller_leaves_a_clash_that_may_no
 
 def test_time_that_ends_before_a_clash_is_found_still_leaves_the_proof(monkeypatch):
     answers = iter([False, None])
-    monkeypatch.setattr(proof._Solver, "solve", lambda self, assumptions=(), **_: next(answers))
+    monkeypatch.setattr(Solver, "solve", lambda self, assumptions=(), **_: next(answers))
     assert prove(Theory(["a", "~a"])) == Verdict(False)
 
 
 def test_clauses_are_no_longer_handed_over_when_time_is_up(monkeypatch):
-    monkeypatch.setattr(proof, "_BATCH", 2)
+    monkeypatch.setattr(sat, "_BATCH", 2)
     handed = []
-    solver = proof._Solver(deadline=time.monotonic() - 1)
+    solver = Solver(deadline=time.monotonic() - 1)
     solver.solver.delete()
     solver.solver = type("Fake", (), {"add_clause": lambda self, clause: handed.append(clause)})()
     solver.add([[1], [2], [3], [4]])

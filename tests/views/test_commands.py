@@ -15,7 +15,7 @@ from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import load_theory
 from lbm.machine.store import load, save
 from lbm.machine.translate import translate
-from lbm.reasoning.solvers.proof import Verdict
+from lbm.reasoning.proof import Verdict
 from lbm.views.commands import streams
 from lbm.views.commands.streams import exact
 from lbm.views.entry import main

@@ -284,14 +284,14 @@ def test_a_process_that_fails_says_one_line_and_leaves_no_file(tmp_path):
 
 BEGUN = """
 import runpy
-from lbm.reasoning.solvers.proof import _Solver
+from lbm.reasoning.solvers.sat import Solver
 
 def first(self, *assumptions, **options):
-    _Solver.solve = solve
+    Solver.solve = solve
     print("begun", flush=True)
     return solve(self, *assumptions, **options)
 
-solve, _Solver.solve = _Solver.solve, first
+solve, Solver.solve = Solver.solve, first
 runpy.run_module("lbm", run_name="__main__")
 """  # the command line, but it says when the search begins
 

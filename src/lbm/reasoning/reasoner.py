@@ -219,7 +219,7 @@ class Reasoner:
         self, given: Formula | None, kept: Iterable[str] | None, limit: int | None, deadline: float
     ) -> Models:
         """Return the first models as a SAT solver finds them."""
-        from lbm.reasoning.solvers.listing import first_models
+        from lbm.reasoning.listing import first_models
 
         names = self.theory.atoms if kept is None else tuple(dict.fromkeys(kept))
         most = MAX_LISTED // max(1, len(names))

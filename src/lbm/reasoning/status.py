@@ -10,7 +10,7 @@ from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.reasoning.clock import LEAST, left, now, spent
-from lbm.reasoning.solvers.proof import entailed, satisfiable
+from lbm.reasoning.proof import entailed, satisfiable
 
 STATUSES: Final = ("entailed", "refuted", "preferred", "undecided")
 """True in every model that keeps the evidence; in none; in every best one; neither of these."""

@@ -19,6 +19,7 @@ from lbm.reasoning.engine.lanes import weights_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.population import Population, combined, pinned_population, population_of
 from lbm.reasoning.engine.streams import seed_from
+from lbm.reasoning.proof import find_model
 from lbm.reasoning.sampling.chains import Bools
 from lbm.reasoning.sampling.problems import (
     atoms_about,
@@ -27,7 +28,6 @@ from lbm.reasoning.sampling.problems import (
     truth,
     with_field,
 )
-from lbm.reasoning.solvers.proof import find_model
 
 POPULATIONS: Final = 8
 """Independent populations: what they differ by is the error."""

@@ -30,6 +30,7 @@ from lbm.reasoning.engine.network import Network, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.engine.tempering import Cold, tempered
+from lbm.reasoning.proof import find_model, refuted_literals, satisfiable
 from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
 from lbm.reasoning.sampling.targets import (
     Floats,
@@ -41,7 +42,6 @@ from lbm.reasoning.sampling.targets import (
     conjuncts,
     score_target,
 )
-from lbm.reasoning.solvers.proof import find_model, refuted_literals, satisfiable
 
 LANES: Final = 64
 """Chains that run side by side."""

@@ -22,10 +22,11 @@ from lbm.reasoning import clock
 from lbm.reasoning.components.apart import Component, Split, assume, take_apart
 from lbm.reasoning.components.order import WIDTH, order
 from lbm.reasoning.engine.clauses import WeightedClauses
+from lbm.reasoning.proof import find_model, satisfiable, simple_model
 from lbm.reasoning.search import engines
 from lbm.reasoning.search.judge import Judge, Judged, Rows, rows_of
 from lbm.reasoning.solvers.aside import Answers, Event, maxsat
-from lbm.reasoning.solvers.proof import find_model, model_of, satisfiable, simple_model, solving
+from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
     from lbm.reasoning.search.annealed import Landscape

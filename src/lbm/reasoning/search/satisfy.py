@@ -11,11 +11,10 @@ from itertools import count
 from typing import Final
 
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import clock
+from lbm.reasoning import clock, proof
+from lbm.reasoning.proof import Verdict
 from lbm.reasoning.search import engines
 from lbm.reasoning.search.judge import Judge
-from lbm.reasoning.solvers import proof
-from lbm.reasoning.solvers.proof import Verdict
 
 MAX_LITERALS: Final = 2_000_000
 """Literals of clauses that are walked over."""

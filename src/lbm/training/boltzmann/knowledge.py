@@ -29,7 +29,7 @@ from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
 from lbm.logic.cube import CubeRows, merge
 from lbm.logic.sdnf import flat_choices
-from lbm.reasoning.solvers.proof import prove
+from lbm.reasoning.proof import prove
 
 MAX_KNOWLEDGE_CUBES: Final = 4096
 """Cubes that one formula may become; knowledge is compiled without definitional atoms."""

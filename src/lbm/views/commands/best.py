@@ -107,7 +107,7 @@ def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
     """Name a minimal set of hard formulae that clash, among themselves or with the evidence."""
     from lbm.knowledge.formula import Formula
     from lbm.knowledge.theory import shown
-    from lbm.reasoning.solvers.proof import prove
+    from lbm.reasoning.proof import prove
 
     evidence = error.evidence if isinstance(error.evidence, Formula) else None
     verdict = prove(theory, given=evidence, seconds=SECONDS)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lbm.knowledge.formula import Formula
     from lbm.knowledge.parser import Statement
     from lbm.knowledge.theory import Theory
-    from lbm.reasoning.solvers.proof import Verdict
+    from lbm.reasoning.proof import Verdict
 
 ESTIMATED: Final = 10_000
 """Parts of a theory, cells of counters among them, up to which the number of its cubes is estimated."""

@@ -63,7 +63,7 @@ def list_models(
 
 def _none(theory: Theory, given: str | None, seconds: float) -> str:
     """Return why there is no model: the theory allows none, or the evidence does not."""
-    from lbm.reasoning.solvers.proof import satisfiable
+    from lbm.reasoning.proof import satisfiable
 
     if given is not None:
         allows = satisfiable(theory, seconds=seconds)

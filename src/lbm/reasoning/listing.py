@@ -22,7 +22,8 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import spent
-from lbm.reasoning.solvers.proof import SOLVER, Clause, _Problem
+from lbm.reasoning.proof import _Problem
+from lbm.reasoning.solvers.sat import SOLVER, Clause
 
 CONFLICTS: Final = 1000
 """Conflicts between two looks at the clock."""

@@ -1,0 +1,150 @@
+"""A SAT solver that listens to the clock and to Ctrl-C, and one that is kept for many questions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, Final
+
+from lbm.reasoning import clock
+
+SOLVER: Final = "minisat22"
+"""It knows assumptions and cores and can be stopped; pysat cannot stop CaDiCaL."""
+
+_TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
+_AGAIN: Final = 0.02  # seconds after which a solver that is to stop is told once more
+_GLIMPSE: Final = 1e-3  # likewise, where somebody else is at work meanwhile
+_BATCH: Final = 10_000  # clauses handed over between two looks at the clock
+
+Clause = list[int]
+
+Meanwhile = Callable[[], Sequence[bool] | None]
+"""Work that is done beside a solver, a piece at each call; a world over the theory's atoms ends it."""
+
+
+def model_of(
+    clauses: Iterable[Clause], variables: int, phases: Sequence[int], deadline: float
+) -> list[bool] | bool | None:
+    """Return a world over some variables that keeps clauses; False: there is none; None: none in time.
+
+    ``phases`` are literals to be tried first.
+    """
+    with closing(Solver(deadline)) as solver:
+        solver.add(clauses)
+        solver.solver.set_phases(list(phases))
+        answer = solver.solve()
+        if not answer:
+            return answer
+        true = {literal for literal in solver.model() if literal > 0}
+        said = {abs(literal) for literal in solver.model()}
+    liked = {literal for literal in phases if literal > 0}
+    return [i in true if i in said else i in liked for i in range(1, variables + 1)]
+
+
+class Call:
+    """A solver at work in a thread of its own, which ends before it however its caller is interrupted."""
+
+    def __init__(self, solver: Any, assumptions: list[int]) -> None:
+        self.solver, self.assumptions = solver, assumptions
+        self.answer: bool | None = None
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+        self.gate = threading.Lock()
+        self.wanted = self.running = False
+
+    def begin(self) -> None:
+        """Let the solver begin."""
+        self.wanted = True
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        with self.gate:
+            self.running = self.wanted
+        try:
+            if self.running:
+                self.answer = self.solver.solve_limited(self.assumptions, expect_interrupt=True)
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
+            self.error = error
+        finally:
+            self.done.set()
+
+    def end(self) -> None:
+        """Wait for the end of the work, and bring it about if need be."""
+        with self.gate:
+            self.wanted = False
+            if not self.running:
+                self.done.set()
+        while not self.done.is_set():
+            self.solver.interrupt()  # again and again: a search that has not begun forgets it
+            self.done.wait(_AGAIN)
+
+
+class Solver:
+    """A SAT solver that listens to the clock and to Ctrl-C."""
+
+    def __init__(self, deadline: float) -> None:
+        from pysat.solvers import Solver as Engine
+
+        self.deadline = deadline
+        self.call: Call | None = None
+        self.met: Sequence[bool] | None = None  # a world that was found meanwhile
+        self.solver: Any = Engine(name=SOLVER)
+
+    def close(self) -> None:
+        """Let go of the solver."""
+        if self.call is None or self.call.done.is_set():  # else an interrupt interrupted its end
+            self.solver.delete()
+
+    def add(self, clauses: Iterable[Clause]) -> None:
+        """Hand over clauses; out of time, hand over no more: solve() will then not answer."""
+        add = self.solver.add_clause
+        for count, clause in enumerate(clauses, start=1):
+            add(clause)
+            if count % _BATCH == 0 and clock.spent(self.deadline):
+                return
+
+    def solve(self, assumptions: Sequence[int] = (), meanwhile: Meanwhile | None = None) -> bool | None:
+        """Return whether there is a world, or None if time ran out."""
+        if clock.spent(self.deadline):
+            return None
+        self.call = call = Call(self.solver, list(assumptions))
+        try:
+            call.begin()
+            while not call.done.is_set() and (left := self.deadline - clock.now()) > 0:
+                call.done.wait(min(_TICK if meanwhile is None else _GLIMPSE, left))
+                if meanwhile is not None and not call.done.is_set():
+                    self.met = meanwhile()
+                    if self.met is not None:
+                        return True
+        finally:
+            call.end()
+        if call.error is not None:
+            raise call.error
+        return call.answer
+
+    def model(self) -> list[int]:
+        """Return the literals true in the world that was found last."""
+        found: list[int] = self.solver.get_model()
+        return found
+
+    def core(self) -> list[int]:
+        """Return the assumptions, in order, that the last refusal rests on."""
+        return sorted(self.solver.get_core() or ())
+
+
+def solving(clauses: Iterable[list[int]], *, conflicts: int) -> Iterator[list[bool] | bool | None]:
+    """Yield None for every so many conflicts that settled nothing, then a model, or False: there is none.
+
+    A model is given by variable from 1 on, without those past the last one that a clause mentions.
+    """
+    from pysat.solvers import Solver as Engine
+
+    with Engine(SOLVER, bootstrap_with=clauses) as solver:
+        while True:
+            solver.conf_budget(conflicts)
+            verdict = solver.solve_limited()
+            if verdict is not None:
+                yield [literal > 0 for literal in solver.get_model()] if verdict else False
+                return
+            yield None
