@@ -14,11 +14,12 @@ from lbm.knowledge.clauses import Clauses, counter, definitional
 from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.reasoning import clock, exact, proof
+from lbm.reasoning import clock, exact, problem, proof
 from lbm.reasoning.components import order as orders
 from lbm.reasoning.components import tables
 from lbm.reasoning.components.apart import Component, take_apart
 from lbm.reasoning.optimum import best
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.sampling import problems
 from lbm.reasoning.search import engines, routes, satisfy
 from lbm.reasoning.search import judge as judges
@@ -250,7 +251,7 @@ def test_no_order_is_narrower_than_the_grid_of_a_counter(kind, monkeypatch):
 def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monkeypatch):
     monkeypatch.setattr(proof, "_CELLS", 1000)
     monkeypatch.setattr(problems, "_CELLS", 1000)
-    monkeypatch.setattr(proof, "definitional", lambda *_: pytest.fail("no clauses are needed"))
+    monkeypatch.setattr(problem, "definitional", lambda *_, **__: pytest.fail("no clauses are needed"))
     theory = Theory([half(atoms)])
     assert proof.satisfiable(theory)
     assert proof.prove(theory).satisfiable
@@ -284,14 +285,14 @@ def test_clauses_of_wide_cardinalities_take_half_of_the_time_of_a_search(atoms, 
 @pytest.mark.parametrize("atoms", [65, 129, 1000])
 def test_a_simple_world_has_as_many_true_atoms_as_a_cardinality_wants(atoms, monkeypatch):
     monkeypatch.setattr(proof, "_CELLS", 1000)
-    monkeypatch.setattr(proof, "definitional", lambda *_: pytest.fail("no clauses are needed"))
+    monkeypatch.setattr(problem, "definitional", lambda *_, **__: pytest.fail("no clauses are needed"))
     names = [atom(f"v{i}") for i in range(atoms)]
     theory = Theory([exactly(atoms // 3, *names)])
     for query in (names[0], ~names[0]):
         world = proof.find_model(theory, given=query)
         assert sum(world.values()) == atoms // 3
         assert holds(query, world)
-    assert proof.simple_model(Theory(["a | b"]), None) is None  # a solver has read that at once
+    assert proof.simple_model(Problem(Theory(["a | b"]))) is None  # a solver has read that at once
 
 
 def test_a_log_probability_ends_when_its_time_does(counted_clock):

@@ -57,15 +57,21 @@ class Clauses(Sequence[Formula]):
         """Return which clauses are true in a world, shape (number of clauses,)."""
         import numpy as np
 
-        values = np.zeros(len(self.atoms) + 1, bool)
+        values = np.zeros(len(self.atoms), bool)
         for number in np.unique(np.abs(self.literals)).tolist():
             name = self.atoms[number - 1]
             try:
-                values[number] = world[name]
+                values[number - 1] = world[name]
             except KeyError:
                 raise UnknownAtom(name, world, "world") from None
+        return self.true_at(values)
+
+    def true_at(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which clauses are true where the atoms have these values, shape (number of clauses,)."""
+        import numpy as np
+
         true = np.zeros(len(self.literals) + 1, np.int64)
-        np.cumsum(values[np.abs(self.literals)] == (self.literals > 0), out=true[1:])
+        np.cumsum(values[np.abs(self.literals) - 1] == (self.literals > 0), out=true[1:])
         found: NDArray[np.bool_] = np.diff(true[self.starts]) > 0
         return found
 
@@ -110,6 +116,8 @@ def definitional(
     place: dict[str, int],
     next_free: int,
     on_step: OnStep | None = None,
+    *,
+    known: dict[Formula, int] | None = None,
 ) -> tuple[list[list[int]], list[int], int]:
     """Return clauses that define a variable for every part of ``formulae`` that needs one.
 
@@ -126,6 +134,8 @@ def definitional(
         The first variable that is free.
     on_step
         Called now and then.
+    known
+        The literals of parts that have been defined already; new ones are added to it.
 
     Returns
     -------
@@ -133,8 +143,8 @@ def definitional(
         The definitions; the literal that is true where each formula is; the next free variable.
     """
     clauses: list[list[int]] = []
-    literal: dict[Formula, int] = {}
-    always = 0  # a variable that is true, made when first needed
+    literal: dict[Formula, int] = {} if known is None else known
+    always = abs(literal.get(TRUE, literal.get(FALSE, 0)))  # a variable that is true, made when first needed
 
     def fresh() -> int:
         nonlocal next_free
@@ -167,7 +177,7 @@ def definitional(
                 b = -b if kind == "iff" else b
                 clauses += [[-new, a, b], [-new, -a, -b], [new, -a, b], [new, a, -b]]
 
-    for node in postorder(*formulae):
+    for node in postorder(*formulae, known=known or ()):
         if node.kind in CARDINALITIES:
             plain = counter(node, on_step)
             for part in postorder(plain, known=literal):

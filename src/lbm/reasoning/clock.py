@@ -62,6 +62,16 @@ def spent(deadline: float) -> bool:
     return now() > deadline
 
 
+def looks(deadline: float) -> Callable[[], None]:
+    """Return a function that raises NoAnswer once a deadline has passed."""
+
+    def look() -> None:
+        if spent(deadline):
+            raise NoAnswer("the clauses were not written down in time: allow more seconds")
+
+    return look
+
+
 def at_most(seconds: float) -> float:
     """Return how long a part of the work may take: ``seconds``, or what is left of the time if less."""
     return max(1e-3, min(seconds, _deadline.get() - now()))

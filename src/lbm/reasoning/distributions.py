@@ -16,7 +16,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import Split, exponent
-from lbm.reasoning.components.whole import Known
+from lbm.reasoning.problem import Known
 
 if TYPE_CHECKING:
     import numpy as np

@@ -32,7 +32,7 @@ from lbm.reasoning.clock import LEAST, at_most
 from lbm.reasoning.components import whole
 from lbm.reasoning.components.answers import Bools, Models, check_room, listed, unpack, words_for
 from lbm.reasoning.components.apart import Split, assume, check_formula, exponent, take_apart
-from lbm.reasoning.components.whole import Known
+from lbm.reasoning.problem import Known
 from lbm.reasoning.proof import satisfiable
 
 __all__ = [

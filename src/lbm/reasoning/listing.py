@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import NoAnswer
-from lbm.knowledge.formula import Formula, holds
+from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import spent
-from lbm.reasoning.proof import _Problem
+from lbm.reasoning.problem import Problem, Written
 from lbm.reasoning.solvers.sat import SOLVER, Clause
 
 CONFLICTS: Final = 1000
@@ -49,7 +49,7 @@ class _Late(Exception):
 
 
 def first_models(
-    theory: Theory,
+    theory: Theory | Problem,
     names: Sequence[str],
     limit: int,
     *,
@@ -60,32 +60,29 @@ def first_models(
 
     Out of time, those found so far, which are the first ones all the same; if none was, NoAnswer is raised.
     """
-    problem = _Problem(theory, given, deadline)
+    problem = Problem.of(theory, given)
     parts: list[_Part] = []
     try:
-        return _list(theory, given, problem, names, limit, parts, deadline)
+        return _list(problem, problem.written(deadline), names, limit, parts, deadline)
     finally:
         for part in parts:
             part.close()
 
 
 def _list(
-    theory: Theory,
-    given: Formula | None,
-    problem: _Problem,
+    problem: Problem,
+    written: Written,
     names: Sequence[str],
     limit: int,
     parts: list[_Part],
     deadline: float,
 ) -> Listing:
     try:
-        if problem.late:
-            raise _Late
-        known = _propagate([*problem.definitions, *(clause for _, clause in problem)], deadline)
+        known = _propagate([*written.definitions, *(clause for _, clause in written)], deadline)
         if known is None:
             return Listing(np.zeros((0, len(names)), bool), False)
         fixed, clauses = known
-        place = {name: i for i, name in enumerate(theory.atoms, start=1)}
+        place = {name: i for i, name in enumerate(problem.atoms, start=1)}
         kept = [place[name] for name in names]
         parts += _parts(clauses, kept, fixed, deadline)
         for part in parts:
@@ -93,25 +90,24 @@ def _list(
                 return Listing(np.zeros((0, len(names)), bool), False)
     except _Late:
         raise NoAnswer("no model was found within the seconds allowed: allow more") from None
-    world = dict.fromkeys(range(1, len(theory.atoms) + 1), False) | fixed
+    world = dict.fromkeys(range(1, len(problem.atoms) + 1), False) | fixed
     for part in parts:
         world.update(zip(part.variables, part.rows[0], strict=True))
-    _check(theory, given, [world[i] for i in range(1, len(theory.atoms) + 1)])
+    _check(problem, [world[i] for i in range(1, len(problem.atoms) + 1)])
     free = set(kept).difference(fixed, *(part.variables for part in parts))
     places = [i for i, variable in enumerate(kept) if variable in free]
     first = np.array([[world[variable] for variable in kept]], bool).reshape(1, len(kept))
     one_more = limit + 1  # which tells whether these are all
     rows, late = _product(first, [part for part in parts if part.places], places, one_more)
-    if len(names) == len(theory.atoms):
+    if len(names) == len(problem.atoms):
         order = np.argsort(kept)
         for row in rows:
-            _check(theory, given, row[order].tolist())
+            _check(problem, row[order].tolist())
     return Listing(rows[:limit], None if late and len(rows) <= limit else len(rows) > limit)
 
 
-def _check(theory: Theory, given: Formula | None, values: Iterable[bool]) -> None:
-    world = dict(zip(theory.atoms, values, strict=True))
-    if not theory.is_model(world) or (given is not None and not holds(given, world)):
+def _check(problem: Problem, values: Sequence[bool]) -> None:
+    if not problem.is_model(values):
         raise RuntimeError("the solver's model breaks a formula: its clauses do not say what the theory says")
 
 

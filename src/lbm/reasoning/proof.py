@@ -6,24 +6,21 @@ Every answer is a proof by a SAT solver; out of time there is no answer, never a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from lbm.errors import NoAnswer
-from lbm.knowledge.clauses import as_clause, definitional
 from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.knowledge.weighted import check_cells, counter_cells
-from lbm.reasoning import clock
 from lbm.reasoning.clock import deadline_in
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.solvers.sat import Clause, Meanwhile, Solver
 
 _CELLS: Final = 50_000  # of counters, past which simple worlds are tried before clauses are written
 _SIMPLE: Final = 64  # such worlds, and at most as many more
 _EACH: Final = 8  # of them for each cardinality
-_BATCH: Final = 10_000  # clauses written down between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,44 +65,48 @@ class Ruling:
     minimal: bool = False
 
 
-def satisfiable(theory: Theory, *, given: Formula | None = None, seconds: float | None = None) -> bool | None:
+def satisfiable(
+    theory: Theory | Problem, *, given: Formula | None = None, seconds: float | None = None
+) -> bool | None:
     """Return whether some world keeps every hard formula and ``given``; None: no answer within ``seconds``.
 
     >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
     True
     """
-    if simple_model(theory, given) is not None:
+    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
+    if simple_model(problem) is not None:
         return True
-    deadline = deadline_in(seconds)
-    return _decide(_Problem(theory, given, deadline), deadline)[0]
+    return _decide(problem, None, deadline)[0]
 
 
 def find_model(
-    theory: Theory, *, given: Formula | None = None, seconds: float | None = None
+    theory: Theory | Problem, *, given: Formula | None = None, seconds: float | None = None
 ) -> dict[str, bool] | None:
     """Return a world that keeps every hard formula and ``given``; None: there is none, or none in time.
 
     >>> find_model(Theory(["a", "a -> b"]))
     {'a': True, 'b': True}
     """
-    if (world := simple_model(theory, given)) is not None:
+    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
+    if (world := simple_model(problem)) is not None:
         return world
-    deadline = deadline_in(seconds)
-    return _decide(_Problem(theory, given, deadline), deadline)[1]
+    return _decide(problem, None, deadline)[1]
 
 
-def simple_model(theory: Theory, given: Formula | None) -> dict[str, bool] | None:
+def simple_model(problem: Problem) -> dict[str, bool] | None:
     """Return a model among some simple worlds, where it takes long to write down the clauses for a solver.
 
     All atoms are true in them, or all false, or drawn with many chances, or as many of the atoms of a
     cardinality are true as its bound says. They are always the same ones.
     """
-    formulae = [] if given is None else [given]
-    if not isinstance(theory.statements, PackedStatements):
-        formulae += [statement.formula for statement in theory if statement.weight is None]
-    if counter_cells(*formulae) <= _CELLS:
+    if problem.cells <= _CELLS:
         return None
     import numpy as np
+
+    theory = problem.theory
+    formulae = [] if problem.evidence is None else [problem.evidence]
+    if not isinstance(theory.statements, PackedStatements):
+        formulae += [statement.formula for statement in theory if statement.weight is None]
 
     rng = np.random.default_rng(0)
     drawn = rng.random((len(theory.atoms), _SIMPLE)) < np.linspace(0, 1, _SIMPLE)
@@ -130,7 +131,7 @@ def simple_model(theory: Theory, given: Formula | None) -> dict[str, bool] | Non
 
 
 def refuted_literals(
-    theory: Theory, literals: Iterable[tuple[str, bool]], *, seconds: float | None = None
+    theory: Theory | Problem, literals: Iterable[tuple[str, bool]], *, seconds: float | None = None
 ) -> set[tuple[str, bool]]:
     """Return those literals, names with values, that no model of the hard formulae has; unproven ones not.
 
@@ -142,24 +143,20 @@ def refuted_literals(
     ... }
     True
     """
-    deadline = deadline_in(seconds)
-    problem = _Problem(theory, None, deadline)
-    if problem.late:
-        return set()
-    place = {name: i for i, name in enumerate(theory.atoms, start=1)}
+    problem, deadline = Problem.of(theory), deadline_in(seconds)
+    place = {name: i for i, name in enumerate(problem.atoms, start=1)}
     open_ = {place[name] if value else -place[name]: (name, value) for name, value in literals}
     found = set()
-    with closing(Solver(deadline)) as solver:
-        solver.add(problem.definitions)
-        solver.add(clause for _, clause in problem)
+    with suppress(NoAnswer):
+        session, assumptions = problem.session(deadline)
         while open_:
             literal = next(iter(open_))
-            answer = solver.solve([literal])
-            if answer is None:
+            values = session.solve([*assumptions, literal], deadline)
+            if values is None:
                 break
-            if answer:
-                for other in solver.model():
-                    open_.pop(other, None)
+            if isinstance(values, list):
+                for i, value in enumerate(values, start=1):
+                    open_.pop(i if value else -i, None)
             else:
                 found.add(open_[literal])
             open_.pop(literal, None)
@@ -167,7 +164,7 @@ def refuted_literals(
 
 
 def entailed(
-    theory: Theory,
+    theory: Theory | Problem,
     query: Formula,
     *,
     given: Formula | None = None,
@@ -182,19 +179,18 @@ def entailed(
     >>> entailed(Theory(["a -> b", "c", "b -> d"]), parse("d"), given=parse("a")).why
     (0, 2)
     """
-    against = ~query if given is None else given & ~query
-    if (simple := simple_model(theory, against)) is not None:
+    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
+    without = problem.given(~query)
+    if (simple := simple_model(without)) is not None:
         return Ruling(False, simple)
-    deadline = deadline_in(seconds)
-    problem = _Problem(theory, against, deadline)
-    answer, world = _decide(problem, deadline)
+    answer, world = _decide(problem, ~query, deadline)
     if answer is not False:
         return Ruling(None if answer is None else False, world)
-    found = _shrink(problem, deadline) if why else Verdict(False)
+    found = _shrink(without, deadline) if why else Verdict(False)
     return Ruling(True, None, found.clash, found.minimal)
 
 
-def clash(theory: Theory, *, seconds: float | None = None) -> tuple[int, ...] | None:
+def clash(theory: Theory | Problem, *, seconds: float | None = None) -> tuple[int, ...] | None:
     """Return the numbers of a minimal set of hard statements that no world keeps together.
 
     Minimal: leave any one out and the others can be kept. Empty: the theory is satisfiable.
@@ -210,7 +206,7 @@ def clash(theory: Theory, *, seconds: float | None = None) -> tuple[int, ...] | 
 
 
 def prove(
-    theory: Theory,
+    theory: Theory | Problem,
     *,
     given: Formula | None = None,
     seconds: float | None = None,
@@ -221,123 +217,54 @@ def prove(
     With ``given``, whether some world keeps them and the evidence; a clash then is one with the evidence.
     ``meanwhile`` is called, over and over, while the solver works: it may return a world.
     """
-    if simple_model(theory, given) is not None:
+    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
+    if simple_model(problem) is not None:
         return Verdict(True)
-    deadline = deadline_in(seconds)
-    problem = _Problem(theory, given, deadline)
-    answer, _ = _decide(problem, deadline, meanwhile)
+    answer, _ = _decide(problem, None, deadline, meanwhile)
     if answer is not False:
         return Verdict(answer)
     return _shrink(problem, deadline)
 
 
-class _Problem:
-    """The hard statements as clauses: definitions that harm no world, and one clause a statement.
-
-    ``given`` must be true too; it is no statement, and stands among the definitions. If the deadline passes
-    before all is defined the problem is ``late``, and says nothing.
-    """
-
-    def __init__(self, theory: Theory, given: Formula | None, deadline: float) -> None:
-        self.theory, self.given, self.deadline = theory, given, deadline
-        self.late = False
-        self.definitions: list[Clause] = []
-        self.free = len(theory.atoms) + 1
-        statements = theory.statements
-        self.packed = statements if isinstance(statements, PackedStatements) else None
-        self.clauses: list[tuple[int, Clause]] = []
-        try:
-            self._say()
-        except NoAnswer:
-            self.late = True
-
-    def _say(self) -> None:
-        place: dict[str, int] = {}
-        if self.packed is None or self.given is not None:
-            place = {name: i for i, name in enumerate(self.theory.atoms, start=1)}
-        if self.packed is None:
-            self._define(self.theory, place)
-        if self.given is not None:
-            check_cells(self.given)
-            more, (root,), self.free = definitional([self.given], place, self.free, self._look)
-            self.definitions += [*more, [root]]
-
-    def _look(self) -> None:
-        if clock.spent(self.deadline):
-            raise NoAnswer("the clauses were not written down in time: allow more seconds")
-
-    def _define(self, theory: Theory, place: dict[str, int]) -> None:
-        flat: dict[int, Clause] = {}
-        deep: list[tuple[int, Formula]] = []
-        for number, statement in enumerate(theory.statements):
-            if statement.weight is not None:
-                continue
-            literals = as_clause(statement.formula)
-            if literals is None:
-                deep.append((number, statement.formula))
-            else:
-                flat[number] = [place[name] if wanted else -place[name] for name, wanted in literals]
-        formulae = [formula for _, formula in deep]
-        check_cells(*formulae)
-        self.definitions, roots, self.free = definitional(formulae, place, self.free, self._look)
-        flat.update((number, [root]) for (number, _), root in zip(deep, roots, strict=True))
-        self.clauses = sorted(flat.items())
-
-    def __iter__(self) -> Iterator[tuple[int, Clause]]:
-        """Yield the number of each hard statement with the clause that says it."""
-        if self.packed is None:
-            yield from self.clauses
-            return
-        weights, clauses = self.packed.weights, self.packed.clauses
-        for begin in range(0, len(clauses), _BATCH):
-            starts = clauses.starts[begin : begin + _BATCH + 1].tolist()
-            literals = clauses.literals[starts[0] : starts[-1]].tolist()
-            hard = (
-                [True] * (len(starts) - 1)
-                if weights is None
-                else (weights[begin : begin + _BATCH] == 0).tolist()
-            )
-            for i, kept in enumerate(hard):
-                if kept:
-                    yield begin + i, literals[starts[i] - starts[0] : starts[i + 1] - starts[0]]
-
-
 def _decide(
-    problem: _Problem, deadline: float, meanwhile: Meanwhile | None = None
+    problem: Problem, against: Formula | None, deadline: float, meanwhile: Meanwhile | None = None
 ) -> tuple[bool | None, dict[str, bool] | None]:
-    """Return whether there is a world, or None if time ran out; and the world, tried on the formulae."""
-    if problem.late:
+    """Return whether there is a world, or None if time ran out; and the world, tried on the formulae.
+
+    ``against`` is to be true beside the evidence.
+    """
+    try:
+        session, assumptions = problem.session(deadline)
+        if against is not None:
+            assumptions += session.literals(against, deadline)
+        values = session.solve(assumptions, deadline, meanwhile)
+    except NoAnswer:
         return None, None
-    with closing(Solver(deadline)) as solver:
-        solver.add(problem.definitions)
-        solver.add(clause for _, clause in problem)
-        answer = solver.solve(meanwhile=meanwhile)
-        if not answer:
-            return answer, None
-        if solver.met is None:
-            true = {literal for literal in solver.model() if literal > 0}
-        else:
-            true = {i for i, value in enumerate(solver.met, start=1) if value}
-    theory, given = problem.theory, problem.given
-    world = {name: i in true for i, name in enumerate(theory.atoms, start=1)}
-    if not theory.is_model(world) or (given is not None and not holds(given, world)):
+    if values is None or isinstance(values, bool):
+        return values, None
+    world = problem.named(values)
+    if not problem.is_model(values) or (against is not None and not holds(against, world)):
         raise RuntimeError("the solver's model breaks a formula: its clauses do not say what the theory says")
     return True, world
 
 
-def _shrink(problem: _Problem, deadline: float) -> Verdict:
+def _shrink(problem: Problem, deadline: float) -> Verdict:
     """Return a clash of statements known to be unsatisfiable, every member proven necessary if time allows.
 
     A selector turns each statement on; a solver that refuses a set of selectors names those it used.
     Then each of these in turn is left out: if the others clash without it, it was not needed.
     """
+    try:
+        written = problem.written(deadline)
+    except NoAnswer:
+        return Verdict(False)
     with closing(Solver(deadline)) as solver:
-        solver.add(problem.definitions)
+        solver.add(written.definitions)
         selectors: list[int] = []
         numbers: list[int] = []
 
         def selected() -> Iterator[Clause]:
-            for selector, (number, clause) in enumerate(problem, start=problem.free):
+            for selector, (number, clause) in enumerate(written, start=written.free):
                 selectors.append(selector)
                 numbers.append(number)
                 yield [*clause, -selector]
@@ -358,5 +285,5 @@ def _shrink(problem: _Problem, deadline: float) -> Verdict:
                 used = set(solver.core())
                 solver.add([[-left_out]])
                 open_ = [selector for selector in open_[:-1] if selector in used]
-        found = sorted(numbers[selector - problem.free] for selector in needed + open_)
+        found = sorted(numbers[selector - written.free] for selector in needed + open_)
         return Verdict(False, tuple(found), minimal=not open_)

@@ -17,9 +17,9 @@ from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
 from lbm.reasoning.clock import deadline_in, halfway, now, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
-from lbm.reasoning.components.apart import assign, check_formula
-from lbm.reasoning.components.whole import Known
+from lbm.reasoning.components.apart import assign
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.reasoning.status import Settled, prefer, settle
 
@@ -145,7 +145,8 @@ class Reasoner:
             self._machine = theory
             theory = Theory(atoms=theory.declared) if theory.theory is None else theory.theory
         self.theory = theory
-        self._known = Known()
+        self._problem = Problem(theory)
+        self._known = self._problem.known
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -226,7 +227,7 @@ class Reasoner:
         if limit is not None:
             check_room(limit, len(names))
         found = first_models(
-            self.theory, names, most if limit is None else limit, given=given, deadline=deadline
+            self._problem, names, most if limit is None else limit, given=given, deadline=deadline
         )
         if limit is None and found.more:
             check_room(most + 1, len(names))
@@ -287,7 +288,7 @@ class Reasoner:
         asked, evidence = self._formula(query, "query"), self._evidence(given)
         preferred = mode == "preferred"
         found = settle(
-            self.theory, asked, given=evidence, preferred=preferred, why=why, deadline=deadline_in(seconds)
+            self._problem, asked, given=evidence, preferred=preferred, why=why, deadline=deadline_in(seconds)
         )
         if found.status is None:
             raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
@@ -315,7 +316,7 @@ class Reasoner:
         effort = _effort(method, sweeps, seconds, seed)
         try:
             settled = settle(
-                self.theory,
+                self._problem,
                 asked,
                 given=evidence,
                 preferred=False,
@@ -359,7 +360,7 @@ class Reasoner:
         else:
             parts = effort.either(exactly, by_chains)
         if settled.status == "undecided":
-            settled = prefer(settled, self.theory, asked, given=evidence, why=why, deadline=effort.deadline)
+            settled = prefer(settled, self._problem, asked, given=evidence, why=why, deadline=effort.deadline)
         return Answer(
             query=asked,
             given=evidence,
@@ -552,7 +553,7 @@ class Reasoner:
         elif isinstance(said, Mapping):
             literals = [atom(name) if value else ~atom(name) for name, value in said.items()]
             said = conjunction(literals)
-        check_formula(self.theory, said, role)  # type: ignore[arg-type]  # which tells what it is not
+        self._problem.check(said, role)  # type: ignore[arg-type]  # which tells what it is not
         assert isinstance(said, Formula)
         return said
 

@@ -10,6 +10,7 @@ from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.reasoning.clock import LEAST, left, now, spent
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import entailed, satisfiable
 
 STATUSES: Final = ("entailed", "refuted", "preferred", "undecided")
@@ -39,7 +40,7 @@ class Settled:
 
 
 def settle(
-    theory: Theory,
+    theory: Theory | Problem,
     query: Formula,
     *,
     given: Formula | None = None,
@@ -59,6 +60,7 @@ def settle(
     """
     if spent(deadline):
         return Settled(None)
+    theory = Problem.of(theory)
     yes = entailed(theory, query, given=given, why=why, seconds=left(deadline))
     if yes.holds is None or spent(deadline):
         return Settled(None)
@@ -77,7 +79,7 @@ def settle(
 
 def prefer(
     undecided: Settled,
-    theory: Theory,
+    theory: Theory | Problem,
     query: Formula,
     *,
     given: Formula | None = None,
@@ -85,6 +87,7 @@ def prefer(
     deadline: float = math.inf,
 ) -> Settled:
     """Return whether a formula that is neither entailed nor refuted is preferred, and why."""
+    theory = theory.theory if isinstance(theory, Problem) else theory
     if not has_soft(theory):
         return undecided
     if spent(deadline):
@@ -103,7 +106,7 @@ def prefer(
     return Settled("preferred", numbers, minimal, undecided.world)
 
 
-def nothing(theory: Theory, given: Formula | None, deadline: float = math.inf) -> NoWorlds:
+def nothing(theory: Theory | Problem, given: Formula | None, deadline: float = math.inf) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
     seconds = left(max(deadline, now() + LEAST))
     if given is not None and satisfiable(theory, seconds=seconds) is False:

@@ -6,12 +6,11 @@ The functions that take a Split answer the questions that every method answers a
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from threading import Lock
-from typing import Any, Final, TypeVar, cast
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +33,7 @@ from lbm.reasoning.components.apart import Component, Split, exponent, fall_apar
 from lbm.reasoning.components.blocks import LIMIT, Blocks
 from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
 from lbm.reasoning.components.tables import Buckets, few
+from lbm.reasoning.problem import Known
 
 MAX_CASES: Final = 256
 """Cases that a component too large for every method is split into."""
@@ -43,34 +43,6 @@ MAX_ASSUMED: Final = 12
 
 _QUICK: Final = 20  # atoms whose worlds are enumerated before anything cleverer is tried
 _ONE_CASE: Final = "one case"  # as auto, without looking for cases
-
-_T = TypeVar("_T")
-
-
-class Known:
-    """What has been worked out about one theory, kept so that it is worked out once.
-
-    Any number of threads may share it: at worst two of them work out the same thing. What was not asked
-    for longest is forgotten first.
-    """
-
-    def __init__(self, size: int = 1024) -> None:
-        self.size = size
-        self._found: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what is known under ``key``; if nothing is, what ``make`` returns, and remember it."""
-        with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return cast(_T, self._found[key])
-        value = make()
-        with self._lock:
-            self._found[key] = value
-            while len(self._found) > self.size:
-                self._found.popitem(last=False)
-        return value
 
 
 def count(split: Split, keep: frozenset[str] | None, method: str, known: Known) -> int:

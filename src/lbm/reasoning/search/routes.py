@@ -22,6 +22,7 @@ from lbm.reasoning import clock
 from lbm.reasoning.components.apart import Component, Split, assume, take_apart
 from lbm.reasoning.components.order import WIDTH, order
 from lbm.reasoning.engine.clauses import WeightedClauses
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import find_model, satisfiable, simple_model
 from lbm.reasoning.search import engines
 from lbm.reasoning.search.judge import Judge, Judged, Rows, rows_of
@@ -211,7 +212,7 @@ class _Search:
         small = len(self.judge.theory.atoms) <= WIDTH
         if small and (found := self._exactly(2 * _PATIENCE)):
             return found
-        simple = simple_model(self.judge.theory, self.judge.given)
+        simple = simple_model(Problem.of(self.judge.theory, self.judge.given))
         if simple is not None:
             self._add(list(simple.values()))
             if self._over():

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
+from lbm.errors import NoAnswer
+from lbm.knowledge.clauses import as_clause, definitional
+from lbm.knowledge.formula import Formula
+from lbm.knowledge.weighted import check_cells, conjuncts, negated
 from lbm.reasoning import clock
 
 SOLVER: Final = "minisat22"
@@ -16,6 +21,9 @@ _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is hear
 _AGAIN: Final = 0.02  # seconds after which a solver that is to stop is told once more
 _GLIMPSE: Final = 1e-3  # likewise, where somebody else is at work meanwhile
 _BATCH: Final = 10_000  # clauses handed over between two looks at the clock
+_CONFLICTS: Final = 100  # that a kept solver may meet before it goes on in a thread of its own
+_STEPS: Final = 100_000  # propagations, likewise
+_WORN: Final = 100_000  # variables for queries and evidence, past which a kept solver is made anew
 
 Clause = list[int]
 
@@ -131,6 +139,107 @@ class Solver:
     def core(self) -> list[int]:
         """Return the assumptions, in order, that the last refusal rests on."""
         return sorted(self.solver.get_core() or ())
+
+
+class Session:
+    """One solver that has read some clauses, and is asked about them many times (incremental SAT).
+
+    Queries and evidence are assumptions: what it learned for one question serves all others. Threads may
+    share it, one of them at a time.
+
+    Parameters
+    ----------
+    place
+        The variable of each atom.
+    free
+        The first variable that the clauses to come do not use.
+    parts
+        The literals of parts of formulae that these clauses define.
+    """
+
+    def __init__(self, place: dict[str, int], free: int, parts: dict[Formula, int]) -> None:
+        self.place, self.free, self.parts = place, free, parts
+        self.first = free
+        self.lock = threading.RLock()
+        self.solver = Solver(math.inf)
+        self.broken = False
+
+    @property
+    def worn(self) -> bool:
+        """Whether to make another one: too much has been asked, or it was interrupted."""
+        return self.broken or self.free - self.first > _WORN
+
+    def add(self, clauses: Iterable[Clause], deadline: float) -> None:
+        """Hand over clauses; raise NoAnswer if the deadline passes before all are there."""
+        self.solver.deadline = deadline
+        self.solver.add(clauses)
+        if clock.spent(deadline):
+            self.broken = True
+            raise NoAnswer("the clauses were not handed over in time: allow more seconds")
+
+    def literals(self, formula: Formula, deadline: float) -> list[int]:
+        """Return literals that are all true exactly where a formula is; what needs a definition gets one."""
+        found: list[int] = []
+        with self._mine(deadline):
+            for part in conjuncts(formula):
+                against = as_clause(negated(part))
+                if against is not None:  # a literal, or a clause denied
+                    found += [-self.place[name] if wanted else self.place[name] for name, wanted in against]
+                    continue
+                check_cells(part)
+                before, self.broken = self.broken, True  # unless all is said
+                more, (root,), self.free = definitional(
+                    [part], self.place, self.free, clock.looks(deadline), known=self.parts
+                )
+                self.solver.deadline = math.inf
+                self.solver.add(more)
+                self.broken = before
+                found.append(root)
+        return found
+
+    def solve(
+        self, assumptions: Sequence[int], deadline: float, meanwhile: Meanwhile | None = None
+    ) -> list[bool] | bool | None:
+        """Return a world over the atoms in which these literals are true; False: none; None: none in time.
+
+        What ``meanwhile`` comes with is returned as it is.
+        """
+        with self._mine(deadline):
+            before, self.broken = self.broken, True
+            answer = self._settled(list(assumptions), deadline, meanwhile)
+            self.broken = before
+            if not answer:
+                return answer
+            if self.solver.met is not None:
+                return list(self.solver.met)
+            model = self.solver.model()
+            values = [literal > 0 for literal in model[: len(self.place)]]
+            return values + [False] * (len(self.place) - len(values))
+
+    def _settled(self, assumptions: list[int], deadline: float, meanwhile: Meanwhile | None) -> bool | None:
+        if clock.spent(deadline):
+            return None
+        self.solver.deadline, self.solver.met = deadline, None
+        engine = self.solver.solver
+        if meanwhile is None:  # most questions are settled before a thread has begun
+            engine.conf_budget(_CONFLICTS)
+            engine.prop_budget(_STEPS)
+            answer: bool | None = engine.solve_limited(assumptions, expect_interrupt=True)
+            engine.conf_budget(-1)
+            engine.prop_budget(-1)
+            if answer is not None:
+                return answer
+        return self.solver.solve(assumptions, meanwhile)
+
+    @contextmanager
+    def _mine(self, deadline: float) -> Iterator[None]:
+        """Wait for one's turn."""
+        if not self.lock.acquire(timeout=-1 if deadline == math.inf else max(0.0, deadline - clock.now())):
+            raise NoAnswer("others asked the same solver for all of the time: allow more seconds")
+        try:
+            yield
+        finally:
+            self.lock.release()
 
 
 def solving(clauses: Iterable[list[int]], *, conflicts: int) -> Iterator[list[bool] | bool | None]:
