@@ -357,7 +357,7 @@ print("numba" in sys.modules)
 """
 
 
-@pytest.mark.parametrize("seconds", [1, 600])
+@pytest.mark.parametrize("seconds", [10, 600])
 def test_what_rc2_and_a_sat_solver_settle_loads_no_compiler(seconds):
     rng = random.Random(3)
     rows = [" | ".join(f"x{i}" for i in rng.sample(range(60), 3)) for _ in range(50)]
