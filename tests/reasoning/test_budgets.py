@@ -22,8 +22,6 @@ from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.sampling import problems
 from lbm.reasoning.search import engines, routes, satisfy
-from lbm.reasoning.search import judge as judges
-from lbm.reasoning.search.judge import Judge
 from lbm.reasoning.status import settle
 from tests.oracles import worlds
 
@@ -90,7 +88,7 @@ def test_no_phase_begins_after_the_deadline(seed, counted_clock, monkeypatch):
     theory = clauses(30, 100, hard=0.1)
     deadline = counted_clock.time + 2.0
     with no_process(monkeypatch):
-        routes.find(Judge(theory, None), deadline)
+        routes.find(Problem(theory), deadline)
     work = [time for name, time in begun if name != "_listen"]  # which itself ends at once
     assert all(time <= deadline for time in work)
 
@@ -155,12 +153,12 @@ def test_the_time_for_blame_is_bounded(monkeypatch):
 @pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
 def test_going_down_ends_where_no_flip_helps(atoms, hard):
     theory = clauses(atoms, 4 * atoms, hard=hard)
-    judge = Judge(theory, None)
-    rows = judge.clauses()
+    problem = Problem(theory)
+    rows = problem.clauses()
     heavy = 1 + sum(rows.weights)
 
     def lost(x):
-        return sum(rows.weights[number] or heavy for number in judge.look(x).broken)
+        return sum(rows.weights[number] or heavy for number in problem.look(x).broken)
 
     first = rows.liked()
     last = rows.descended(first, clock.now() + 600)
@@ -274,11 +272,11 @@ def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monk
 
 @pytest.mark.parametrize("atoms", [65, 129, 1000])
 def test_clauses_of_wide_cardinalities_take_half_of_the_time_of_a_search(atoms, counted_clock, monkeypatch):
-    monkeypatch.setattr(judges, "_CELLS", 1000)
+    monkeypatch.setattr(problem, "_CELLS", 1000)
     counted_clock.step = 0.01
     begun = counted_clock.time
     with clock.until(begun + 0.4), pytest.raises(NoAnswer):
-        Judge(Theory([(3, half(atoms))]), None).clauses()
+        Problem(Theory([(3, half(atoms))])).clauses()
     assert counted_clock.time - begun <= 0.2 + 6 * counted_clock.step
 
 

@@ -24,11 +24,11 @@ from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import preference
+from lbm.reasoning import problem as problems
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.optimum import best
 from lbm.reasoning.preference import preferred, why_preferred
 from lbm.reasoning.search import annealed, routes
-from lbm.reasoning.search import judge as judging
 from lbm.reasoning.search.annealed import Round, anneal, of_clauses
 from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Event
@@ -143,7 +143,7 @@ def in_this_process():
     def solved(clauses, weights, variables, *, atoms, top, every):
         events = []
         worker.solve(
-            list(judging.rows_of(*clauses)), weights, variables, atoms, {"top": top, "every": every},
+            list(problems.rows_of(*clauses)), weights, variables, atoms, {"top": top, "every": every},
             lambda kind, **parts: events.append(Event(kind, **parts)),
         )  # fmt: skip
         yield Said(events)
@@ -416,7 +416,7 @@ def test_theories_too_large_as_clauses_are_annealed(monkeypatch):
     def refuse(*_):
         raise LimitExceeded("too many", limit="MAX_CELLS", value=1)
 
-    monkeypatch.setattr(judging, "check_cells", refuse)
+    monkeypatch.setattr(problems, "check_cells", refuse)
     with no_exact():
         theory = Theory(["a | b", (3, "~a"), (2, "~b"), (1, "c")])
         found = best(theory, seconds=None, seed=0)
@@ -571,8 +571,8 @@ def test_options_that_make_no_sense_are_refused():
 @given(st.integers(0, 2**32))
 @settings(max_examples=5)
 def test_the_same_seed_anneals_the_same_worlds(seed):
-    judge = judging.Judge(hard_theory(atoms=20, clauses=60), None)
-    landscape = of_clauses(presolve(judge.weighted_clauses(), pure=True))
+    problem = problems.Problem(hard_theory(atoms=20, clauses=60))
+    landscape = of_clauses(presolve(problem.weighted_clauses(), pure=True))
 
     for number in range(3):
         told = []

@@ -21,10 +21,10 @@ from lbm.knowledge.formula import atoms_of, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.reasoning.engine.presolve import presolve
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.search import routes
 from lbm.reasoning.search.annealed import anneal, of_clauses, of_split
 from lbm.reasoning.search.harvest import harvest
-from lbm.reasoning.search.judge import Judge
 from tests.strategies import formulae, theories
 
 LATER = 1e18
@@ -125,8 +125,8 @@ def test_a_theory_without_models_gives_none():
 
 @given(theories(), st.integers(0, 2**32), st.integers(0, 2))
 def test_a_round_depends_on_its_number_and_the_seed_alone(theory, seed, number):
-    judge = Judge(theory, None)
-    split = routes._split(judge, soft=True)
+    problem = Problem(theory)
+    split = routes._split(problem, soft=True)
     if split is None:
         return
     landscape = of_split(split, theory.atoms)
@@ -144,11 +144,11 @@ def test_presolved_clauses_and_formulae_have_the_same_best_worlds(weights):
     size = {"small": 10, "large": 10**9}
     chosen = None if weights is None else rng.integers(1, size[weights], len(clauses)).tolist()
     theory = packed(clauses, 30, chosen)
-    judge = Judge(theory, None)
-    landscape = of_clauses(presolve(judge.weighted_clauses(), pure=True))
-    split = of_split(routes._split(judge, soft=True), theory.atoms)
+    problem = Problem(theory)
+    landscape = of_clauses(presolve(problem.weighted_clauses(), pure=True))
+    split = of_split(routes._split(problem, soft=True), theory.atoms)
     least = [
-        min(judge.look(world).lost for k in range(4) for world in anneal(each, 1, k).worlds)
+        min(problem.look(world).lost for k in range(4) for world in anneal(each, 1, k).worlds)
         for each in (landscape, split)
     ]
     assert least[0] == least[1]

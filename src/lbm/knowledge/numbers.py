@@ -113,3 +113,10 @@ def exact_sum(weights: Iterable[Weight]) -> Weight:
 def magnitude(weight: Weight) -> Weight:
     """Return |w|, exactly: ``-w`` and ``abs(w)`` would round a Decimal to the caller's precision."""
     return weight.copy_abs() if isinstance(weight, Decimal) else abs(weight)
+
+
+def digits_of(weight: Weight) -> int:
+    """Return how many digits follow the point."""
+    digits = weight.as_tuple().exponent if isinstance(weight, Decimal) else 0
+    assert isinstance(digits, int)  # weights are finite
+    return max(0, -digits)

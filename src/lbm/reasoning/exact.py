@@ -31,7 +31,7 @@ from lbm.logic.anatomy import view
 from lbm.reasoning.clock import LEAST, at_most
 from lbm.reasoning.components import whole
 from lbm.reasoning.components.answers import Bools, Models, check_room, listed, unpack, words_for
-from lbm.reasoning.components.apart import Split, assume, check_formula, exponent, take_apart
+from lbm.reasoning.components.apart import Split, assume, check_formula, exponent, split_of
 from lbm.reasoning.problem import Known
 from lbm.reasoning.proof import satisfiable
 
@@ -305,11 +305,7 @@ def _split(
     """Return the theory with its evidence, taken apart; None: they clash."""
     if given is not None:
         check_formula(theory, given, "evidence")
-    key = ("split", soft, first)
-    bare = known.get(key, lambda: take_apart(theory, soft=soft, first=first))
-    if bare is None or given is None:
-        return bare
-    return known.get((*key, given), lambda: assume(bare, given))
+    return split_of(theory, given, known, soft=soft, first=first)
 
 
 def possible(

@@ -24,8 +24,7 @@ from lbm.knowledge.numbers import Weight, exact_sum, magnitude
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answer import world_shown
 from lbm.reasoning.clock import deadline_in
-from lbm.reasoning.components.apart import check_formula
-from lbm.reasoning.search.judge import Judge
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.routes import MAX_WORLDS, Found, find
 
 _SHOWN: Final = 20  # worlds that are printed
@@ -108,7 +107,7 @@ class Best:
 
 
 def best(
-    theory: Theory,
+    theory: Theory | Problem,
     *,
     given: Formula | None = None,
     top: int = 1,
@@ -157,15 +156,16 @@ def best(
     if every and top > 1:
         raise ValueError(f"ask for the best {top} worlds or for every optimal one, not for both")
     deadline = deadline_in(seconds)
+    problem = Problem.of(theory)
     if given is not None:
-        check_formula(theory, given, "evidence")
-    judge = Judge(theory, given)
+        problem.check(given, "evidence")
+        problem = problem.given(given)
     if n_jobs == 0:
         raise ValueError("n_jobs is a number of processes from 1 up, or -1 for all cores, got 0")
-    first = None if start is None else _values(theory, start)
-    tell = None if on_better is None else lambda found: on_better(_named(judge, found))
+    first = None if start is None else _values(problem.theory, start)
+    tell = None if on_better is None else lambda found: on_better(_named(problem, found))
     found = find(
-        judge,
+        problem,
         deadline,
         top=top,
         every=every,
@@ -176,7 +176,7 @@ def best(
     )
     if not found.worlds:
         raise NoAnswer(f"no world was found within {seconds} seconds: allow more")
-    return _named(judge, found)
+    return _named(problem, found)
 
 
 def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
@@ -187,27 +187,27 @@ def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
     return [bool(world[name]) for name in theory.atoms]
 
 
-def _named(judge: Judge, found: Found) -> Best:
+def _named(problem: Problem, found: Found) -> Best:
     """Return what was found under the names of the atoms, with weights as they were written."""
     first = found.worlds[0]
-    if judge.packed is None:
-        weights = {i: s.weight for i, s in enumerate(judge.theory) if s.weight is not None}
+    if problem.packed is None:
+        weights = {i: s.weight for i, s in enumerate(problem.theory) if s.weight is not None}
         scores = tuple(_score(weights, set(world.broken)) for world in found.worlds)
         broken = set(first.broken)
         satisfied = exact_sum(w for number, w in weights.items() if w > 0 and number not in broken)
         lost = exact_sum(magnitude(weights[number]) for number in first.broken)
     else:  # these may be a million whole numbers
-        scores = tuple(judge.positive - world.lost for world in found.worlds)
-        satisfied = judge.positive - sum(max(0, judge.weights[number]) for number in first.broken)
+        scores = tuple(problem.positive - world.lost for world in found.worlds)
+        satisfied = problem.positive - sum(max(0, problem.weights[number]) for number in first.broken)
         lost = first.lost
     return Best(
-        worlds=tuple(world.named(judge.theory.atoms) for world in found.worlds),
+        worlds=tuple(world.named(problem.theory.atoms) for world in found.worlds),
         scores=scores,
         satisfied=satisfied,
         lost=lost,
         broken=first.broken,
         optimal=found.optimal,
-        bound=lost if found.bound >= first.lost else _unscaled(found.bound, judge.places),
+        bound=lost if found.bound >= first.lost else _unscaled(found.bound, problem.digits),
         method=found.method,
         complete=found.complete,
         sweeps=found.sweeps,

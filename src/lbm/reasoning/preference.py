@@ -8,13 +8,12 @@ from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import deadline_in, halfway
-from lbm.reasoning.components.apart import check_formula
-from lbm.reasoning.search.judge import Judge, Judged
+from lbm.reasoning.problem import Judged, Problem
 from lbm.reasoning.search.routes import find
 
 
 def preferred(
-    theory: Theory, query: Formula, *, given: Formula | None = None, seconds: float | None = 10.0
+    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, seconds: float | None = 10.0
 ) -> bool | None:
     """Return whether ``query`` is true in every best world of those that keep the evidence.
 
@@ -26,20 +25,17 @@ def preferred(
     True
     """
     deadline = deadline_in(seconds)
-    check_formula(theory, query, "query")
-    if given is not None:
-        check_formula(theory, given, "evidence")
-    every = find(Judge(theory, given), halfway(deadline))
+    problem = _checked(theory, query, given)
+    every = find(problem, halfway(deadline))
     if not every.worlds:
         return None
-    if every.optimal and not holds(query, every.worlds[0].named(theory.atoms)):
+    if every.optimal and not holds(query, every.worlds[0].named(problem.atoms)):
         return False
-    judge = Judge(theory, ~query if given is None else given & ~query)
-    return _loses_more(judge, every.lost, every.bound, deadline)[0]
+    return _loses_more(problem.given(~query), every.lost, every.bound, deadline)[0]
 
 
 def why_preferred(
-    theory: Theory, query: Formula, *, given: Formula | None = None, seconds: float | None = 10.0
+    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, seconds: float | None = 10.0
 ) -> tuple[tuple[int, ...], bool]:
     """Return numbers of statements that make ``query`` true in every best world, and whether all are needed.
 
@@ -54,29 +50,28 @@ def why_preferred(
     ((0, 1), True)
     """
     deadline = deadline_in(seconds)
-    check_formula(theory, query, "query")
-    if given is not None:
-        check_formula(theory, given, "evidence")
-    whole = Judge(theory, given)
+    whole = _checked(theory, query, given)
     every = find(whole, halfway(deadline))
     if not every.optimal:
         raise NoAnswer(f"the best world was not proven to be best within {seconds} seconds: allow more")
-    against = ~query if given is None else given & ~query
-    judge = Judge(theory, against)
+    problem = whole.given(~query)
+    against = problem.evidence
+    assert against is not None
     witnesses: list[Judged] = []  # worlds without the query; what keeps one of them cheap gives no reason
 
     def suffice(numbers: Iterable[int]) -> bool | None:
         kept = sorted(numbers)
         chosen = frozenset(kept)
-        if any(judge.lost_by(witness, chosen) <= every.lost for witness in witnesses):
+        if any(problem.lost_by(witness, chosen) <= every.lost for witness in witnesses):
             return False
-        part = Theory.from_parts(theory.atoms, tuple(theory.statements[i] for i in kept))
-        answer, world = _loses_more(Judge(part, against, judge.places), every.lost, every.lost, deadline)
+        part = Theory.from_parts(whole.atoms, tuple(whole.theory.statements[i] for i in kept))
+        few = Problem(part, against, digits=problem.digits)
+        answer, world = _loses_more(few, every.lost, every.lost, deadline)
         if world is not None and answer is False:
-            witnesses.append(judge.look(world.values))
+            witnesses.append(problem.look(world.values))
         return answer
 
-    far, near = _by_distance(theory, against)
+    far, near = _by_distance(whole.theory, against)
     first = suffice([*far, *near])
     if first is None:
         raise NoAnswer(f"whether the query is preferred was not settled within {seconds} seconds: allow more")
@@ -85,7 +80,19 @@ def why_preferred(
     return _smallest([near, far], suffice)
 
 
-def _loses_more(judge: Judge, lost: int, bound: int, deadline: float) -> tuple[bool | None, Judged | None]:
+def _checked(theory: Theory | Problem, query: Formula, given: Formula | None) -> Problem:
+    """Return the problem with its evidence; raise unless both formulae are about its atoms."""
+    problem = Problem.of(theory)
+    problem.check(query, "query")
+    if given is None:
+        return problem
+    problem.check(given, "evidence")
+    return problem.given(given)
+
+
+def _loses_more(
+    problem: Problem, lost: int, bound: int, deadline: float
+) -> tuple[bool | None, Judged | None]:
     """Return whether every world loses more than ``lost``, or else one that loses at most ``bound``.
 
     None: neither was proven in time.
@@ -95,7 +102,7 @@ def _loses_more(judge: Judge, lost: int, bound: int, deadline: float) -> tuple[b
         return proven > lost or (least is not None and least <= bound)
 
     try:
-        found = find(judge, deadline, enough=enough)
+        found = find(problem, deadline, enough=enough)
     except NoWorlds:
         return True, None
     if found.bound > lost:

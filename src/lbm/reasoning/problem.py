@@ -6,29 +6,37 @@ arrays, its components) is made on first use, kept, and shared by all problems t
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from lbm.errors import UnknownAtom
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.errors import NoAnswer, UnknownAtom
 from lbm.knowledge.clauses import as_clause, definitional
-from lbm.knowledge.formula import Formula, atoms_of, holds
+from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, holds
+from lbm.knowledge.numbers import digits_of
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.knowledge.truths import Truths
-from lbm.knowledge.weighted import check_cells, counter_cells
-from lbm.reasoning.clock import looks
+from lbm.knowledge.weighted import check_cells, conjuncts, counter_cells, negated
+from lbm.reasoning.clock import looks, share_of_time, spent, tick
+from lbm.reasoning.engine.clauses import WeightedClauses
 from lbm.reasoning.solvers.sat import Clause, Session
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Bools = NDArray[np.bool_]
+Bools = NDArray[np.bool_]
 
 _BATCH: Final = 10_000  # packed clauses that become lists at a time
+_CELLS: Final = 50_000  # of counters, past which clauses take no more than half of the time
+_LOOK: Final = 1000  # formulae that become clauses between two looks at the clock
+_WHOLE: Final = 1 << 62  # sums of weights up to which they are kept in 64 bits
+_HUGE: Final = 10**300  # weights past this are all the same to whoever guesses
 
 _T = TypeVar("_T")
 
@@ -101,6 +109,76 @@ class Written:
                     yield begin + i, literals[starts[i] - starts[0] : starts[i + 1] - starts[0]]
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A world, the numbers of the statements it breaks, and the weight it loses times 10^digits.
+
+    ``keeps``: whether it keeps the evidence and every hard formula.
+    """
+
+    values: tuple[bool, ...]
+    keeps: bool
+    broken: tuple[int, ...]
+    lost: int
+
+    def named(self, atoms: Sequence[str]) -> dict[str, bool]:
+        """Return the world under the names of these atoms."""
+        return dict(zip(atoms, self.values, strict=True))
+
+
+class Table(NamedTuple):
+    """Clauses as arrays, the numbers of their statements, and the formulae of the other statements."""
+
+    literals: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    numbers: NDArray[np.intp]
+    others: dict[int, Formula]
+
+
+class Rows(NamedTuple):
+    """Clauses that say what a theory and its evidence say.
+
+    Clause j is ``literals[starts[j]:starts[j + 1]]``; its weight is 0 if it is hard. Variables past the atoms
+    stand for parts of formulae.
+    """
+
+    literals: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    weights: Sequence[int]
+    variables: int
+
+    def hard(self) -> Iterator[list[int]]:
+        """Return the hard clauses as lists, one after the other."""
+        lists = rows_of(self.literals, self.starts)
+        return (row for row, weight in zip(lists, self.weights, strict=True) if not weight)
+
+    def liked(self) -> Bools:
+        """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
+        pull = np.repeat(self._pulls(), np.diff(self.starts)) * np.sign(self.literals)
+        return np.bincount(np.abs(self.literals), pull, self.variables + 1)[1:] > 0
+
+    def descended(self, x: Bools, deadline: float) -> Bools:
+        """Return the world that the best flips lead to from ``x``, until none helps or time is over."""
+        weights = self._pulls()
+        weights[weights == 0] = 1 + weights.sum()  # hard
+        x = x.copy()
+        variable, wanted = np.abs(self.literals) - 1, self.literals > 0
+        clause = np.repeat(np.arange(len(weights)), np.diff(self.starts))
+        for _ in range(10 * self.variables):
+            true = x[variable] == wanted
+            number = np.bincount(clause, true, len(weights))
+            alone = np.where(number == 0, weights, np.where(number == 1, -weights, 0.0))[clause]
+            gain = np.bincount(variable, np.where(true == (alone < 0), alone, 0.0), self.variables)
+            best = int(gain.argmax())
+            if gain[best] <= 0 or spent(deadline):
+                break
+            x[best] ^= True
+        return x
+
+    def _pulls(self) -> NDArray[np.float64]:
+        return np.array([float(min(weight, _HUGE)) for weight in self.weights])
+
+
 class _Ready:
     """What is derived from a theory alone."""
 
@@ -121,8 +199,6 @@ class _Ready:
     @cached_property
     def hard(self) -> Bools:
         """Which statements are hard."""
-        import numpy as np
-
         if self.packed is None:
             return np.array([statement.weight is None for statement in self.theory], bool)
         weights = self.packed.weights
@@ -139,6 +215,49 @@ class _Ready:
         if self.packed is not None:
             return 0
         return counter_cells(*(statement.formula for statement in self.theory if statement.weight is None))
+
+    @cached_property
+    def digits(self) -> int:
+        """How many digits follow the point of a weight, at most."""
+        if self.packed is not None:
+            return 0
+        return max((digits_of(s.weight) for s in self.theory if s.weight is not None), default=0)
+
+    @cached_property
+    def weights(self) -> list[int]:
+        """The weight of each statement times 10^digits, 0 for a hard one."""
+        if self.packed is None:
+            scale = 10**self.digits
+            return [0 if s.weight is None else int(Fraction(s.weight) * scale) for s in self.theory]
+        weights = self.packed.weights
+        return [0] * len(self.packed) if weights is None else weights.tolist()
+
+    @cached_property
+    def positive(self) -> Bools:
+        """Which statements are lost where they are false: not those of negative weight."""
+        return np.array([weight >= 0 for weight in self.weights], bool)
+
+    @cached_property
+    def table(self) -> Table:
+        """The clauses among the statements, packed, and the formulae of the others."""
+        if self.packed is not None:
+            clauses = self.packed.clauses
+            return Table(clauses.literals, clauses.starts, np.arange(len(clauses)), {})
+        place = {name: i for i, name in enumerate(self.theory.atoms, start=1)}
+        literals: list[int] = []
+        starts, numbers = [0], []
+        others: dict[int, Formula] = {}
+        for number, statement in enumerate(self.theory):
+            clause = as_clause(statement.formula)
+            if clause is None:
+                others[number] = statement.formula
+                continue
+            literals += [place[name] if wanted else -place[name] for name, wanted in clause]
+            starts.append(len(literals))
+            numbers.append(number)
+        return Table(
+            np.array(literals, np.int32), np.array(starts, np.int64), np.array(numbers, np.intp), others
+        )
 
     def write(self, deadline: float) -> Written:
         """Return the hard statements as clauses; raise NoAnswer if the deadline passes before that."""
@@ -182,16 +301,16 @@ class _Ready:
 
 
 class Problem:
-    """A theory with its evidence.
+    """A theory with its evidence; ``digits``: whole weights are times 10^digits at least.
 
     >>> from lbm.knowledge.parser import parse
     >>> Problem(Theory(["a -> b"])).given(parse("a")).is_model([True, False])
     False
     """
 
-    def __init__(self, theory: Theory, evidence: Formula | None = None) -> None:
+    def __init__(self, theory: Theory, evidence: Formula | None = None, *, digits: int = 0) -> None:
         self.theory, self.evidence = theory, evidence
-        self._ready = _Ready(theory)
+        self._ready, self._digits = _Ready(theory), digits
 
     @classmethod
     def of(cls, theory: Theory | Problem, given: Formula | None = None) -> Problem:
@@ -202,7 +321,7 @@ class Problem:
     def given(self, formula: Formula) -> Problem:
         """Return the problem in which a formula is true as well; all that is derived so far is shared."""
         found = object.__new__(Problem)
-        found.theory, found._ready = self.theory, self._ready
+        found.theory, found._ready, found._digits = self.theory, self._ready, self._digits
         found.evidence = formula if self.evidence is None else self.evidence & formula
         return found
 
@@ -246,8 +365,6 @@ class Problem:
 
     def truth(self, values: Sequence[bool] | Bools) -> Bools:
         """Return which statements are true where the atoms have these values, shape (statements,)."""
-        import numpy as np
-
         packed = self._ready.packed
         if packed is None:
             return self._ready.truths.true_in(values)
@@ -262,3 +379,165 @@ class Problem:
     def named(self, values: Sequence[bool] | Bools) -> dict[str, bool]:
         """Return a world under the names of its atoms."""
         return dict(zip(self.theory.atoms, map(bool, values), strict=True))
+
+    @property
+    def packed(self) -> PackedStatements | None:
+        """The statements of a theory that is clauses; None: it is not."""
+        return self._ready.packed
+
+    @property
+    def digits(self) -> int:
+        """How many digits of weights follow the point: whole weights are those written, times 10^digits."""
+        return max(self._digits, self._ready.digits)
+
+    @cached_property
+    def weights(self) -> list[int]:
+        """The weight of each statement times 10^digits, 0 for a hard one."""
+        more = 10 ** (self.digits - self._ready.digits)
+        return self._ready.weights if more == 1 else [weight * more for weight in self._ready.weights]
+
+    @property
+    def has_soft(self) -> bool:
+        """Whether some formula has a weight."""
+        return not bool(self._ready.hard.all())
+
+    @property
+    def table(self) -> Table:
+        """The clauses among the statements, packed, and the formulae of the others."""
+        return self._ready.table
+
+    def weighted_clauses(self, *, hard: bool = False) -> WeightedClauses | None:
+        """Return theory and evidence as weighted clauses over the atoms alone; None: they are not clauses.
+
+        Negative weights and weights past 64 bits are not, either. ``hard``: soft formulae are left out.
+        """
+        literals, starts, numbers, others = self.table
+        if any(not hard or not self.weights[number] for number in others):
+            return None
+        if hard:
+            mine = np.array([not self.weights[number] for number in numbers.tolist()], bool)
+            lengths = np.diff(starts)
+            literals = literals[np.repeat(mine, lengths)]
+            starts = np.concatenate([[0], np.cumsum(lengths[mine])]).astype(np.int64)
+            weights = np.zeros(int(mine.sum()), np.int64)
+        elif self.weights and not 0 <= min(self.weights) <= sum(self.weights) < _WHOLE:
+            return None
+        else:
+            weights = np.array(self.weights, np.int64)
+        more = self._evidence()
+        if more is None:
+            return None
+        if more:
+            literals = np.concatenate([literals, np.array([x for row in more for x in row], np.int32)])
+            starts = np.concatenate([starts, starts[-1] + np.cumsum([len(row) for row in more])])
+            weights = np.concatenate([weights, np.zeros(len(more), np.int64)])
+        return WeightedClauses(len(self.theory.atoms), literals, starts, weights)
+
+    def _evidence(self) -> list[list[int]] | None:
+        """Return the evidence as clauses; None: it is something else."""
+        found: list[list[int]] = []
+        waiting = [] if self.evidence is None else [self.evidence]
+        place = self._ready.place
+        while waiting:
+            part = waiting.pop()
+            clause = as_clause(part)
+            if clause is not None:
+                found.append([place[name] if wanted else -place[name] for name, wanted in clause])
+            elif part.kind == "and":
+                waiting += part.args
+            else:
+                return None
+        return found
+
+    def look(self, values: Sequence[bool]) -> Judged:
+        """Return what a world keeps and loses."""
+        values = tuple(values)
+        keeps = self.evidence is None or bool(holds(self.evidence, self.named(values)))
+        # A formula of negative weight is lost where it is true.
+        broken: list[int] = np.flatnonzero(self.truth(values) != self._ready.positive).tolist()
+        weights = self.weights
+        lost = sum(abs(weights[number]) for number in broken)
+        return Judged(values, keeps and all(weights[number] for number in broken), tuple(broken), lost)
+
+    @cached_property
+    def positive(self) -> int:
+        """The sum of the positive weights, times 10^digits."""
+        return sum(weight for weight in self.weights if weight > 0)
+
+    def losses(self, rows: Bools) -> list[int]:
+        """Return the weight that each model loses, times 10^digits; ``rows`` has shape (worlds, atoms)."""
+        worlds = dict(zip(self.theory.atoms, rows.T, strict=True))
+        total = np.zeros(len(rows), object)
+        for statement, weight in zip(self.theory, self.weights, strict=True):
+            if weight:
+                lost = np.broadcast_to(holds(statement.formula, worlds), len(rows)) ^ (weight > 0)
+                total[lost] += abs(weight)
+        return total.tolist()
+
+    def lost_by(self, world: Judged, numbers: frozenset[int]) -> float:
+        """Return what a world loses of some statements only; infinity if a hard one of them is broken."""
+        weights = [abs(self.weights[number]) for number in world.broken if number in numbers]
+        return sum(weights) if all(weights) else math.inf
+
+    def clauses(self) -> Rows:
+        """Return clauses that say the same, their weights times 10^digits, and the number of variables.
+
+        It looks at the clock on the way.
+        """
+        rows: list[list[int]] = []
+        weights: list[int] = []
+        deep: list[tuple[int, Formula]] = []  # rows, and what each stands for
+        place = self._ready.place
+
+        def say(formula: Formula, weight: int) -> None:
+            clause = [] if formula is FALSE else as_clause(formula)
+            if clause is None:
+                deep.append((len(rows), formula))
+            rows.append([place[name] if wanted else -place[name] for name, wanted in clause or ()])
+            weights.append(weight)
+
+        if self._ready.packed is None:
+            for number, (statement, weight) in enumerate(zip(self.theory, self.weights, strict=True)):
+                if not number % _LOOK:
+                    tick()
+                if not weight:
+                    for part in conjuncts(statement.formula):
+                        say(part, 0)
+                else:
+                    formula = statement.formula if weight > 0 else negated(statement.formula)
+                    if formula is not TRUE:
+                        say(formula, abs(weight))
+        for part in () if self.evidence is None else conjuncts(self.evidence):
+            say(part, 0)
+        check_cells(*(formula for _, formula in deep))
+        large = counter_cells(*(formula for _, formula in deep)) > _CELLS
+        enough = share_of_time(0.5) if large else math.inf  # the rest is for those who need no clauses
+
+        def look() -> None:
+            tick()
+            if spent(enough):
+                raise NoAnswer("the clauses were not written down in time: allow more seconds")
+
+        free = len(place) + 1
+        for begin in range(0, len(deep), _LOOK):
+            tick()
+            some = deep[begin : begin + _LOOK]
+            more, roots, free = definitional([formula for _, formula in some], place, free, look)
+            for (row, _), root in zip(some, roots, strict=True):
+                rows[row] = [root]
+            rows += more
+            weights += [0] * len(more)
+        literals = np.array([literal for row in rows for literal in row], np.int32)
+        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        if self._ready.packed is not None:
+            mine = self._ready.packed.clauses
+            literals = np.concatenate([mine.literals, literals])
+            starts = np.concatenate([mine.starts, mine.starts[-1] + starts[1:]])
+            weights = self.weights + weights
+        return Rows(literals, starts, weights, free - 1)
+
+
+def rows_of(literals: NDArray[np.int32], starts: NDArray[np.int64]) -> Iterator[list[int]]:
+    """Return packed clauses as lists, one after the other."""
+    numbers, ends = literals.tolist(), starts.tolist()
+    return (numbers[start:end] for start, end in pairwise(ends))

@@ -251,7 +251,7 @@ class Reasoner:
 
         evidence = self._evidence(given)
         return best(
-            self.theory,
+            self._problem,
             given=evidence,
             top=top,
             every=every,

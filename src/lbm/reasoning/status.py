@@ -8,7 +8,7 @@ from typing import Final
 
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
-from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import LEAST, left, now, spent
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import entailed, satisfiable
@@ -87,8 +87,8 @@ def prefer(
     deadline: float = math.inf,
 ) -> Settled:
     """Return whether a formula that is neither entailed nor refuted is preferred, and why."""
-    theory = theory.theory if isinstance(theory, Problem) else theory
-    if not has_soft(theory):
+    theory = Problem.of(theory)
+    if not theory.has_soft:
         return undecided
     if spent(deadline):
         return Settled(None, world=undecided.world)
@@ -112,11 +112,3 @@ def nothing(theory: Theory | Problem, given: Formula | None, deadline: float = m
     if given is not None and satisfiable(theory, seconds=seconds) is False:
         given = None
     return NoWorlds(given)
-
-
-def has_soft(theory: Theory) -> bool:
-    """Return whether some formula has a weight."""
-    packed = theory.statements
-    if isinstance(packed, PackedStatements):
-        return packed.weights is not None and bool(packed.weights.any())
-    return any(statement.weight is not None for statement in packed)

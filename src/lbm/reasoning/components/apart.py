@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -26,11 +25,12 @@ from lbm.knowledge.formula import (
     fold,
     make,
 )
-from lbm.knowledge.numbers import Weight
+from lbm.knowledge.numbers import Weight, digits_of
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import Array
+from lbm.reasoning.problem import Known
 
 MAX_FORMULAE: Final = 20_000
 """Formulae of a theory that is taken apart: each is looked at by itself, which takes time."""
@@ -87,9 +87,20 @@ def take_apart(theory: Theory, *, soft: bool = True, first: Iterable[str] = ()) 
             hard.append(statement.formula)
         elif soft:
             weighted.append((statement.formula, statement.weight))
-    scale = 10 ** max((_places(weight) for _, weight in weighted), default=0)
+    scale = 10 ** max((digits_of(weight) for _, weight in weighted), default=0)
     whole = [(formula, int(Fraction(weight) * scale)) for formula, weight in weighted]
     return fall_apart(tuple(dict.fromkeys([*first, *theory.atoms])), hard, whole, scale)
+
+
+def split_of(
+    theory: Theory, given: Formula | None, known: Known, *, soft: bool = True, first: tuple[str, ...] = ()
+) -> Split | None:
+    """Return a theory with its evidence, taken apart once; None: they clash."""
+    key = ("split", soft, first)
+    bare = known.get(key, lambda: take_apart(theory, soft=soft, first=first))
+    if bare is None or given is None:
+        return bare
+    return known.get((*key, given), lambda: assume(bare, given))
 
 
 def fall_apart(
@@ -153,13 +164,6 @@ def check_formula(theory: Theory, formula: Formula, role: str) -> None:
     for name in atoms_of(formula):
         if name not in known:
             raise UnknownAtom(name, theory.atoms)
-
-
-def _places(weight: Weight) -> int:
-    """Return how many digits follow the point."""
-    digits = weight.as_tuple().exponent if isinstance(weight, Decimal) else 0
-    assert isinstance(digits, int)  # weights are finite
-    return max(0, -digits)
 
 
 def _propagate(parts: Iterable[Formula], fixed: dict[str, bool]) -> dict[Formula, tuple[str, ...]] | None:

@@ -20,7 +20,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.clock import spent, until
 from lbm.reasoning.components.answers import Bools
-from lbm.reasoning.search.judge import Judge
+from lbm.reasoning.problem import Problem
 
 MAX_LISTED: Final = 50_000
 """Models up to which they are listed and every one is counted in the draws."""
@@ -72,10 +72,10 @@ def distance(theory: Theory, rows: Bools, given: Formula | None, deadline: float
         Of ``time.monotonic()``, by which it must be measured.
     """
     hard = Theory.from_parts(theory.atoms, tuple(s for s in theory if s.weight is None))
-    judge = Judge(hard, given)
-    kept = np.array([judge.look(row).keeps for row in rows.tolist()], bool)
+    problem = Problem(hard, given)
+    kept = np.array([problem.look(row).keeps for row in rows.tolist()], bool)
     strangers = int((~kept).sum())
-    found = _models(judge, deadline)
+    found = _models(problem, deadline)
     if found is not None:
         return _variation(rows[kept], found, strangers)
     try:
@@ -88,24 +88,24 @@ def distance(theory: Theory, rows: Bools, given: Formula | None, deadline: float
     return Distance("marginals", value, _largest_error(exactly, len(rows)), len(rows), None, strangers)
 
 
-def _models(judge: Judge, deadline: float) -> Bools | None:
+def _models(problem: Problem, deadline: float) -> Bools | None:
     """Return all the models; None: there are too many, or too few were found in time."""
-    theory, given = judge.theory, judge.given
+    theory, given = problem.theory, problem.evidence
     try:
         with until(deadline):
             if exact.count(theory, given=given) > MAX_LISTED:
                 return None
             return exact.models(theory, given=given).array
     except (NoAnswer, TooManyWorlds, LimitExceeded):
-        return _enumerated(judge, deadline)
+        return _enumerated(problem, deadline)
 
 
-def _enumerated(judge: Judge, deadline: float) -> Bools | None:
+def _enumerated(problem: Problem, deadline: float) -> Bools | None:
     """Return all the models one after the other, each ruled out when it was met."""
     from pysat.solvers import Solver
 
-    clauses = judge.clauses().hard()
-    atoms = len(judge.theory.atoms)
+    clauses = problem.clauses().hard()
+    atoms = len(problem.theory.atoms)
     found: list[list[bool]] = []
     with Solver("cadical195", bootstrap_with=clauses) as solver:
         while not spent(deadline) and len(found) <= MAX_LISTED:

@@ -23,8 +23,8 @@ from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.engine.schedule import HELD, held
 from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, random_rows, sliced_of, unpack
 from lbm.reasoning.engine.streams import seed_from
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.annealed import Landscape, models_among, of_clauses, of_split
-from lbm.reasoning.search.judge import Judge
 from lbm.reasoning.search.routes import hard_split
 
 _SWEEPS: Final = (32, 1 << 14)  # of a cooling: at first, and at most
@@ -72,12 +72,12 @@ def harvest(
 
 def _landscape(theory: Theory, given: Formula | None) -> Landscape | None:
     """Return the hard formulae and the evidence as a landscape; None: they clash."""
-    judge = Judge(theory, given)
-    clauses = judge.weighted_clauses(hard=True)
+    problem = Problem(theory, given)
+    clauses = problem.weighted_clauses(hard=True)
     if clauses is not None:
         left = presolve(clauses, pure=False)
         return None if left is None else of_clauses(left)
-    split = hard_split(judge)
+    split = hard_split(problem)
     return None if split is None else of_split(split, theory.atoms)
 
 
@@ -139,9 +139,9 @@ def _are_models(theory: Theory, given: Formula | None, worlds: Bools) -> Bools:
     kept = np.ones(len(worlds), bool)
     if given is not None:
         kept &= holds(given, columns)
-    judge = Judge(theory, None)
-    table = judge.table
-    hard = np.array([weight == 0 for weight in judge.weights], bool)
+    problem = Problem(theory)
+    table = problem.table
+    hard = np.array([weight == 0 for weight in problem.weights], bool)
     signed = np.concatenate([np.zeros((1, len(worlds)), bool), worlds.T])
     starts, literals = table.starts, table.literals
     if len(table.numbers):

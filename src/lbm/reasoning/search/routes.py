@@ -19,13 +19,12 @@ import numpy as np
 
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.reasoning import clock
-from lbm.reasoning.components.apart import Component, Split, assume, take_apart
+from lbm.reasoning.components.apart import Component, Split, split_of
 from lbm.reasoning.components.order import WIDTH, order
 from lbm.reasoning.engine.clauses import WeightedClauses
-from lbm.reasoning.problem import Problem
+from lbm.reasoning.problem import Judged, Problem, Rows, rows_of
 from lbm.reasoning.proof import find_model, satisfiable, simple_model
 from lbm.reasoning.search import engines
-from lbm.reasoning.search.judge import Judge, Judged, Rows, rows_of
 from lbm.reasoning.solvers.aside import Answers, Event, maxsat
 from lbm.reasoning.solvers.sat import model_of, solving
 
@@ -70,12 +69,12 @@ class Found:
 
     @property
     def lost(self) -> int:
-        """The weight that the best of them loses, times 10^places."""
+        """The weight that the best of them loses, times 10^digits."""
         return self.worlds[0].lost
 
 
 def find(
-    judge: Judge,
+    problem: Problem,
     deadline: float,
     *,
     top: int = 1,
@@ -92,46 +91,48 @@ def find(
     """
     rng = np.random.default_rng(0) if rng is None else rng
     with ExitStack() as stack:
-        return _Search(judge, deadline, top, every, tell, enough, start, jobs, stack).found(rng)
+        return _Search(problem, deadline, top, every, tell, enough, start, jobs, stack).found(rng)
 
 
-def _exact(judge: Judge, top: int, every: bool) -> Found | None:
+def _exact(problem: Problem, top: int, every: bool) -> Found | None:
     """Return the best worlds of a theory that is small, or falls apart into small parts; None: it is not."""
-    theory, given = judge.theory, judge.given
-    if max(len(theory), len(theory.atoms)) > MAX_EXACT or _is_wide(judge):
+    theory, given = problem.theory, problem.evidence
+    if max(len(theory), len(theory.atoms)) > MAX_EXACT or _is_wide(problem):
         return None
     from lbm.reasoning import exact  # not before RC2 is at work
 
     limit = MAX_WORLDS if every else top
     try:
-        _, models = exact.best_worlds(theory, given=given, limit=limit, method=_method(judge, soft=True))
+        _, models = exact.best_worlds(
+            theory, given=given, limit=limit, method=_method(problem, soft=True), known=problem.known
+        )
         rows, complete = models.array, every and models.complete
         if top > len(rows):
-            method = _method(judge, soft=False)
-            if exact.count(theory, given=given, method=method) > MAX_WORLDS:
+            method = _method(problem, soft=False)
+            if exact.count(theory, given=given, method=method, known=problem.known) > MAX_WORLDS:
                 return None
-            rows = exact.models(theory, given=given, method=method).array
-            losses = judge.losses(rows)
+            rows = exact.models(theory, given=given, method=method, known=problem.known).array
+            losses = problem.losses(rows)
             rows = rows[sorted(range(len(rows)), key=losses.__getitem__)[:top]]
     except TooManyWorlds:
         return None
-    worlds = tuple(judge.look(row) for row in rows.tolist())
+    worlds = tuple(problem.look(row) for row in rows.tolist())
     assert all(world.keeps for world in worlds)
     return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
 
 
-def _method(judge: Judge, *, soft: bool) -> str:
+def _method(problem: Problem, *, soft: bool) -> str:
     """Return the method by which exact answers are quick, or quickly refused."""
-    split = _split(judge, soft=soft)
+    split = _split(problem, soft=soft)
     components = () if split is None else split.components
     return "auto" if all(map(_is_quick, components)) else "elimination"
 
 
-def _is_wide(judge: Judge) -> bool:
+def _is_wide(problem: Problem) -> bool:
     """Return whether clauses are too entangled for exact answers, before formulae are looked at."""
-    if len(judge.theory.atoms) <= WIDTH:
+    if len(problem.theory.atoms) <= WIDTH:
         return False
-    clauses = judge.weighted_clauses()
+    clauses = problem.weighted_clauses()
     if clauses is None:
         return False
     rows = tuple(_open(clauses))
@@ -166,14 +167,13 @@ def _is_quick(component: Component) -> bool:
     return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
 
 
-def hard_split(judge: Judge) -> Split | None:
+def hard_split(problem: Problem) -> Split | None:
     """Return the hard formulae and the evidence, taken apart; None: they clash."""
-    return _split(judge, soft=False)
+    return _split(problem, soft=False)
 
 
-def _split(judge: Judge, *, soft: bool) -> Split | None:
-    split = take_apart(judge.theory, soft=soft)
-    return split if split is None or judge.given is None else assume(split, judge.given)
+def _split(problem: Problem, *, soft: bool) -> Split | None:
+    return split_of(problem.theory, problem.evidence, problem.known, soft=soft)
 
 
 class _Search:
@@ -181,7 +181,7 @@ class _Search:
 
     def __init__(
         self,
-        judge: Judge,
+        problem: Problem,
         deadline: float,
         top: int,
         every: bool,
@@ -191,7 +191,7 @@ class _Search:
         jobs: int,
         stack: ExitStack,
     ) -> None:
-        self.judge, self.deadline, self.top, self.every = judge, deadline, top, every
+        self.problem, self.deadline, self.top, self.every = problem, deadline, top, every
         self.tell, self.enough, self.start, self.jobs, self.stack = tell, enough, start, jobs, stack
         self.rows: Rows | None = None  # None: too large as clauses
         self.worlds: dict[tuple[bool, ...], Judged] = {}
@@ -209,10 +209,10 @@ class _Search:
 
     def found(self, rng: np.random.Generator) -> Found:
         """Search until the question is settled or time is over."""
-        small = len(self.judge.theory.atoms) <= WIDTH
+        small = len(self.problem.theory.atoms) <= WIDTH
         if small and (found := self._exactly(2 * _PATIENCE)):
             return found
-        simple = simple_model(Problem.of(self.judge.theory, self.judge.given))
+        simple = simple_model(self.problem)
         if simple is not None:
             self._add(list(simple.values()))
             if self._over():
@@ -240,7 +240,7 @@ class _Search:
         begun = clock.now()
         until = clock.until(begun + patience * (self.deadline - begun), self._over)
         with suppress(NoAnswer), until:
-            return _exact(self.judge, self.top, self.every)
+            return _exact(self.problem, self.top, self.every)
         return None
 
     def _listen(self, until: float) -> None:
@@ -250,7 +250,7 @@ class _Search:
 
     def _guess(self) -> None:
         """Add the world that soft clauses like best and, where it is no model, what a SAT solver finds."""
-        atoms = len(self.judge.theory.atoms)
+        atoms = len(self.problem.theory.atoms)
         if self.start is not None:
             self._add(self.start)
         if self.rows is None:
@@ -272,7 +272,7 @@ class _Search:
         """Have a SAT solver find some model where clauses for all of the theory would be too many."""
         with suppress(LimitExceeded):
             seconds = clock.left(min(self.deadline, clock.now() + clock.LEAST))
-            model = find_model(self.judge.theory, given=self.judge.given, seconds=seconds)
+            model = find_model(self.problem, seconds=seconds)
             if model is not None:
                 self._add(list(model.values()))
 
@@ -281,12 +281,12 @@ class _Search:
         if model is False:
             raise self._nothing()
         if model is not None and model is not True:
-            atoms = len(self.judge.theory.atoms)
+            atoms = len(self.problem.theory.atoms)
             self._add([*model, *[False] * atoms][:atoms])
 
     def _glance(self, rng: np.random.Generator) -> None:
         """Walk from world to world where that is likely to find a good one at once."""
-        theory = self.judge.theory
+        theory = self.problem.theory
         if self.every or self.top > 1 or len(theory.atoms) <= WIDTH or len(theory) > MAX_EXACT:
             return
         clauses = self._few_clauses()
@@ -326,8 +326,8 @@ class _Search:
 
     def _few_clauses(self) -> WeightedClauses | None:
         """Return theory and evidence as clauses, hard formulae with atoms of their own; None: too many."""
-        clauses = self.judge.weighted_clauses()
-        if clauses is not None or any(self.judge.weights):
+        clauses = self.problem.weighted_clauses()
+        if clauses is not None or any(self.problem.weights):
             return clauses
         if self.rows is None or len(self.rows.literals) > _MAX_LITERALS:
             return None
@@ -336,8 +336,8 @@ class _Search:
 
     def _run_plainly(self, rng: np.random.Generator) -> None:
         """Anneal without compiled code: for a while, or for good where there is no time to load any."""
-        clauses = self.judge.weighted_clauses()
-        size = len(self.judge.theory) if clauses is None else len(clauses.literals) // 10
+        clauses = self.problem.weighted_clauses()
+        size = len(self.problem.theory) if clauses is None else len(clauses.literals) // 10
         if size > _PLAIN_SIZE:
             return
         until = clock.now() + _PLAIN
@@ -353,7 +353,7 @@ class _Search:
         from lbm.reasoning.engine.presolve import presolve
         from lbm.reasoning.search.annealed import of_clauses, of_split
 
-        clauses = self.judge.weighted_clauses()
+        clauses = self.problem.weighted_clauses()
         if clauses is not None:
             # A pure literal is true in some best world, but not in all of them.
             left = presolve(clauses, pure=self.top == 1 and not self.every)
@@ -363,19 +363,19 @@ class _Search:
             return of_clauses(left)
         # Formulae are gone through one by one.
         with suppress(TooManyWorlds, LimitExceeded, NoAnswer), clock.until(self.deadline, self._over):
-            split = _split(self.judge, soft=True)
+            split = _split(self.problem, soft=True)
             if split is None:
                 raise self._nothing()
-            return of_split(split, self.judge.theory.atoms)
+            return of_split(split, self.problem.theory.atoms)
         return None
 
     def _call(self) -> None:
         """Give the question to RC2."""
         try:
             with clock.until(self.deadline):
-                self.rows = self.judge.clauses()
+                self.rows = self.problem.clauses()
             literals, starts, weights, variables = self.rows
-            atoms = len(self.judge.theory.atoms)
+            atoms = len(self.problem.theory.atoms)
             packed = literals, starts
             asked = maxsat(packed, weights, variables, atoms=atoms, top=self.top, every=self.every)
             self.answers = self.stack.enter_context(asked)
@@ -472,7 +472,7 @@ class _Search:
 
     def _add(self, values: Sequence[bool]) -> Judged | None:
         """Evaluate a world and keep it if it is one of the best; return it if it is a model at all."""
-        world = self.worlds.get(tuple(values)) or self.judge.look(values)
+        world = self.worlds.get(tuple(values)) or self.problem.look(values)
         if not world.keeps:
             return None
         self.worlds[world.values] = world
@@ -503,9 +503,9 @@ class _Search:
         return Found(tuple(worlds), self.bound, optimal, method, self.every and self.all, self.sweeps)
 
     def _nothing(self) -> NoWorlds:
-        given = self.judge.given
+        given = self.problem.evidence
         if given is not None:
             seconds = clock.left(max(self.deadline, clock.now() + clock.LEAST))
-            if satisfiable(self.judge.theory, seconds=seconds) is False:
+            if satisfiable(self.problem.theory, seconds=seconds) is False:
                 given = None
         return NoWorlds(given)

@@ -12,9 +12,9 @@ from typing import Final
 
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import clock, proof
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import Verdict
 from lbm.reasoning.search import engines
-from lbm.reasoning.search.judge import Judge
 
 MAX_LITERALS: Final = 2_000_000
 """Literals of clauses that are walked over."""
@@ -40,7 +40,7 @@ def _walks(theory: Theory, deadline: float) -> Iterator[Sequence[bool] | None]:
         yield None
     while not engines.usable("walks", deadline):
         yield None
-    clauses = Judge(theory, None).weighted_clauses(hard=True)
+    clauses = Problem(theory).weighted_clauses(hard=True)
     if clauses is None or not 0 < len(clauses.literals) <= MAX_LITERALS:
         return
     from lbm.reasoning.engine.lanes import random_states
