@@ -207,6 +207,13 @@ def test_a_generator_as_random_state_is_not_kept_but_its_seed_is(tmp_path):
 # --- damage --------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def made_before():
+    """Train models before examples are drawn: training uses `random`, which strategies may not."""
+    for name in MODELS:
+        content(name)
+
+
 @st.composite
 def damages(draw):
     """Return a model's name and its file with bytes flipped, cut out, inserted, or cut off."""
@@ -238,6 +245,7 @@ def attempted(data, tmp_path_factory):
     return None
 
 
+@pytest.mark.usefixtures("made_before")
 @settings(max_examples=80)
 @given(damages())
 def test_a_damaged_file_is_one_clear_error_or_still_the_same_model(tmp_path_factory, damage):
