@@ -40,7 +40,7 @@ QUESTIONS = (
 )
 """What is asked, and how."""
 
-TIMED = ("check", "count", "best", "ask", "entails", "sample")
+TIMED = ("check", "models", "count", "best", "ask", "entails", "sample")
 """Commands that take --seconds."""
 
 COMMANDS = ("check", "compile", "convert", "draw", "models", "count", "best", "ask", "entails", "sample")
