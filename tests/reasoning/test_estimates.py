@@ -13,7 +13,8 @@ from lbm.knowledge.formula import atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
-from lbm.reasoning.components.apart import assign, assume, take_apart
+from lbm.reasoning.assign import assign
+from lbm.reasoning.components.apart import assume, take_apart
 from lbm.reasoning.sampling import estimates, problems
 from lbm.reasoning.sampling.diagnostics import jeffreys, wilson
 from tests.oracles import Oracle

@@ -26,8 +26,8 @@ from lbm.knowledge.numbers import digits_of
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.knowledge.truths import Truths
 from lbm.knowledge.weighted import check_cells, conjuncts, counter_cells, negated
+from lbm.reasoning.clauses import WeightedClauses
 from lbm.reasoning.clock import looks, share_of_time, spent, tick
-from lbm.reasoning.engine.clauses import WeightedClauses
 from lbm.reasoning.solvers.sat import Clause, Session
 
 Bools = NDArray[np.bool_]

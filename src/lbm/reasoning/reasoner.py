@@ -15,9 +15,9 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
+from lbm.reasoning.assign import assign
 from lbm.reasoning.clock import deadline_in, halfway, now, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
-from lbm.reasoning.components.apart import assign
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.solvers.aside import ganak_installed

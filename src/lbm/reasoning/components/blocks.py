@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, postorder
+from lbm.reasoning.assign import assign
 from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import ALL, Words, restrict
-from lbm.reasoning.components.apart import Component, assign
+from lbm.reasoning.components.apart import Component
 from lbm.reasoning.components.batches import Batches
 
 LIMIT: Final = 30

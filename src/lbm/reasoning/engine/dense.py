@@ -10,7 +10,7 @@ about 1e-6 of themselves, times the size of the log-odds, down to 2^-31.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,8 @@ from lbm.reasoning.engine.plain import fill
 from lbm.reasoning.engine.ready import is_warm, loaded, warm_aside
 from lbm.reasoning.engine.streams import key_of, seed_from
 
-if TYPE_CHECKING:
-    from lbm.reasoning.sampling.chains import Clamped
+Clamped = Mapping[int, Any] | tuple[ArrayLike, ArrayLike] | None
+"""Values that units keep: by number, or as numbers and values."""
 
 Singles = NDArray[np.float32]
 

@@ -33,7 +33,7 @@ from numpy.typing import DTypeLike, NDArray
 from lbm.errors import LimitExceeded, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, Formula
 from lbm.logic.anatomy import strip, view
-from lbm.reasoning.components.apart import assign
+from lbm.reasoning.assign import assign
 from lbm.reasoning.engine.ready import loops
 
 MAX_STEPS: Final = 5_000_000

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lbm.errors import LimitExceeded, WeightError
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.reasoning.engine.clauses import Codes, Ints, WeightedClauses
+from lbm.reasoning.clauses import Codes, Ints, WeightedClauses
 from lbm.reasoning.engine.ready import kernel
 
 __all__ = ["MAX_ATOMS", "Presolved", "WeightedClauses", "from_theory", "presolve"]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy import float64, int64, uint64
 from numpy.typing import NDArray
 
-from lbm.reasoning.engine.clauses import Ints, WeightedClauses
+from lbm.reasoning.clauses import Ints, WeightedClauses
 from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import key_of
 

@@ -23,6 +23,7 @@ from lbm.reasoning.sampling.targets import Floats, Ints, States
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
+    from lbm.reasoning.engine.dense import Clamped
     from lbm.reasoning.sampling.targets import ScoreTarget, Target
 
 RULES: Final = ("heat bath", "metropolis")
@@ -32,7 +33,6 @@ COLD: Final = 6.0
 """Where schedules end: the least weight times β. A flip that loses it has probability exp(-6)."""
 
 Bools = NDArray[np.bool_]
-Clamped = Mapping[int, Any] | tuple[ArrayLike, ArrayLike] | None
 OnSweep = Callable[[int, Bools], object]
 
 

@@ -21,8 +21,9 @@ from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunct
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import counter_cells
 from lbm.machine.rbm import Machine
+from lbm.reasoning.assign import assign
 from lbm.reasoning.clock import at_most, share_of_time, spent, tick
-from lbm.reasoning.components.apart import Component, Split, assign, exponent
+from lbm.reasoning.components.apart import Component, Split, exponent
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
 from lbm.reasoning.engine.lanes import Weights, advance, jump, random_states, start, weights_of
