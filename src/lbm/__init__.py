@@ -21,8 +21,8 @@ _HOMES = {
     "Theory": "lbm.knowledge.theory",
     "to_sdnf": "lbm.logic.sdnf",
     "Machine": "lbm.machine.rbm",
-    "load": "lbm.machine.store",
-    "save": "lbm.machine.store",
+    "load": "lbm.training.storage.kinds",
+    "save": "lbm.training.storage.kinds",
     "translate": "lbm.machine.translate",
     "ask": "lbm.reasoning.query",
     "best": "lbm.reasoning.query",
@@ -86,7 +86,6 @@ if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
     from lbm.logic.sdnf import to_sdnf
     from lbm.machine.rbm import Machine
-    from lbm.machine.store import load, save
     from lbm.machine.translate import translate
     from lbm.reasoning.query import (
         ask,
@@ -104,6 +103,7 @@ if TYPE_CHECKING:
     from lbm.training.data.encoder import AtomEncoder
     from lbm.training.learners.classifier import LBMClassifier
     from lbm.training.learners.unsupervised import LogicalRBM
+    from lbm.training.storage.kinds import load, save
     from lbm.training.storage.store import load_model, save_model
 
 

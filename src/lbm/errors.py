@@ -185,7 +185,7 @@ class FileError(LbmError, OSError):
 
 
 class MachineFileError(LbmError, ValueError):
-    """A file that is not a machine of ours, or is damaged."""
+    """A file that is no machine or model of ours, or is damaged."""
 
 
 class MissingExtra(LbmError, ImportError):
