@@ -25,6 +25,8 @@ def information(columns: Bools, labels: Sequence[bool] | Bools) -> Floats:
     columns, labels
         Truth values, shape (examples, columns) and (examples,).
 
+    Examples
+    --------
     >>> columns = np.array([[1, 0], [1, 1], [0, 0], [0, 1]], dtype=bool)
     >>> information(columns, [True, True, False, False]).round(3)
     array([0.693, 0.   ])
