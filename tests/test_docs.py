@@ -71,19 +71,37 @@ def test_every_equation_and_result_of_the_paper_is_on_its_page() -> None:
 
 
 def test_the_reference_lists_what_can_be_imported_from_the_package() -> None:
-    table = page("reference.md").partition("## knowledge")[0]
-    listed = dict(re.findall(r"^\| `lbm\.(\w+)` \|.*\| `(lbm[\w.]*)` \|$", table, re.MULTILINE))
-    assert sorted(listed) == sorted(lbm.__all__)
-    for name, home in listed.items():
+    text = page("reference.md")
+    listed = re.findall(r"^\| `lbm\.(\w+)` \| .* \| `(lbm[\w.]*)` \|$", text, re.MULTILINE)
+    assert sorted(name for name, _ in listed) == sorted(lbm.__all__)
+    for name, home in listed:
         assert getattr(find(home), name) is getattr(lbm, name)
 
 
-def test_the_reference_has_every_module() -> None:
+def test_the_reference_explains_every_name_it_lists_and_nothing_that_is_internal() -> None:
     text = page("reference.md")
+    public = {f"{home}.{name}" for name, home in lbm._HOMES.items() if name in lbm.__all__}
+    answers = set(re.findall(r"^\| .* \| `(lbm[\w.]+\.[A-Z]\w+)` \|$", text, re.MULTILINE))
+    assert len(answers) == 9
+    shown = re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)
+    assert sorted(shown) == sorted({*public, *answers, "lbm.errors"})
+    for name in shown:
+        assert find(name).__doc__
+
+
+def test_names_of_the_package_are_loaded_from_where_they_are_defined() -> None:
+    assert sorted({*lbm._HOMES, "distance", "datasets", "__version__"}) == sorted({*lbm.__all__, "distance"})
+    assert list(lbm.__all__) == sorted(lbm.__all__)
+    assert dir(lbm) == lbm.__all__
+
+
+def test_the_page_of_internals_has_every_module_but_the_errors() -> None:
+    text = page("internals.md")
     modules = {
         module.name
         for module in pkgutil.walk_packages(lbm.__path__, "lbm.")
-        if not module.ispkg and not module.name.startswith(("lbm.views.commands.", "lbm.__main__"))
+        if not module.ispkg
+        and not module.name.startswith(("lbm.views.commands.", "lbm.__main__", "lbm.errors"))
     }
     assert set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)) == modules
 

@@ -5,6 +5,7 @@ A theory that was asked about is kept ready for a while: see :class:`lbm.reasoni
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
@@ -357,17 +358,25 @@ def sample(
     )
 
 
-def distance(
+def uniformity(
     theory: Theory | Machine, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
 ) -> Distance:
-    """Return how far drawn worlds are from the uniform distribution over the models that keep the evidence.
+    """Return how far drawn worlds are from uniform over the models that satisfy the evidence.
 
     Where there are few models it is the total variation distance; where there are many, the largest error of
     a marginal; and ``not measured`` where neither can be had in time. Soft formulae are not looked at.
 
     >>> import lbm
     >>> theory = lbm.Theory.parse("a | b")
-    >>> print(lbm.distance(theory, lbm.sample(theory, 3000, seed=0)))
+    >>> print(lbm.uniformity(theory, lbm.sample(theory, 3000, seed=0)))
     distance from uniform: 0.0... (total variation over 3 models; uniform draws: about 0.0103)
     """
-    return reasoner_for(theory).distance(draws, given=given, seconds=seconds)
+    return reasoner_for(theory).uniformity(draws, given=given, seconds=seconds)
+
+
+def distance(
+    theory: Theory | Machine, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
+) -> Distance:
+    """Return what :func:`uniformity` returns: its name in version 0.1, which goes in 0.3."""
+    warnings.warn("lbm.distance is now called lbm.uniformity", DeprecationWarning, stacklevel=2)
+    return uniformity(theory, draws, given=given, seconds=seconds)
