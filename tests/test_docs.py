@@ -106,6 +106,33 @@ def test_the_page_of_internals_has_every_module_but_the_errors() -> None:
     assert set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)) == modules
 
 
+GLOSSARY = re.findall(r"^\| (?!here|---)([^|]+) \| ([^|]+) \| [^|]+ \|$", page("glossary.md"), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def source() -> list[str]:
+    """Every module as one line, without its marks of emphasis, for words that were broken over lines."""
+    files = [*(ROOT / "src").rglob("*.py")]
+    return [re.sub(r"[\s*]+", " ", file.read_text(encoding="utf-8")) for file in files]
+
+
+@pytest.mark.parametrize(("plain", "field"), GLOSSARY)
+def test_a_word_of_the_glossary_is_in_the_code_with_the_word_of_the_field_in_brackets(
+    plain: str, field: str, source: list[str]
+) -> None:
+    using = [text for text in source if re.search(rf"\b{re.escape(plain)}", text, re.IGNORECASE)]
+    assert using
+    for word in field.split(", "):
+        brackets = re.compile(rf"\([^()]*\b{re.escape(word)}", re.IGNORECASE)
+        assert any(brackets.search(text) for text in using), word
+
+
+def test_the_glossary_has_each_word_once() -> None:
+    assert len(GLOSSARY) > 40
+    words = [word for plain, field in GLOSSARY for word in (plain, *field.split(", "))]
+    assert len({word.lower() for word in words}) == len(words)
+
+
 def test_limits_of_the_text_format_have_the_values_the_page_says() -> None:
     rows = re.findall(r"^\| `([\w.]+\.MAX_\w+)` \| ([\d,e]+) \|", page("text-format.md"), re.MULTILINE)
     for name, value in rows:

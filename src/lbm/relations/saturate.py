@@ -1,4 +1,4 @@
-"""Examples -> bottom clauses: all that the background says of an example, as far as the modes let it.
+"""Examples -> bottom clauses (most specific clauses): all that background and modes let us say of an example.
 
 The algorithm is that of Progol and Aleph. Layer by layer, up to ``depth``, every predicate that may define
 the target is asked with the terms found so far as inputs, one of them found in the layer before; its outputs

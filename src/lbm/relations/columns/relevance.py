@@ -1,4 +1,4 @@
-"""Relevance: how much columns tell about labels, and few columns that tell much without saying it twice.
+"""Relevance (mutual information): how much columns tell about labels, and few that tell much.
 
     relevance of c                  I(c; y)
     mRMR, the difference criterion  I(c; y) - mean over the chosen s of I(c; s), chosen greedily

@@ -1,4 +1,4 @@
-"""Rules over relations: labels as evidence, and how likely every other atom is."""
+"""Rules over relations (Markov logic): labels as evidence, and how likely every other atom is."""
 
 from lbm.relations.evidence.query import Chances, infer, marginals
 from lbm.relations.evidence.residual import Prepared, prepare

@@ -54,7 +54,7 @@ def sample_worlds(
     """Draw worlds at random: exactly where that can be done, else states of chains, which say so.
 
     How they were drawn, and how far chains can be trusted, is told on standard error. Exit status 0: they
-    were drawn; 1: no world keeps the evidence and the hard formulae; 3: chains did not agree, or gave too
+    were drawn; 1: no world satisfies the evidence and the hard formulae; 3: chains did not agree, or gave too
     few worlds in time.
 
     With --json: atoms, worlds (lists of 0 and 1 in that order; none if they go to a file), method,
