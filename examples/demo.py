@@ -47,12 +47,11 @@ def learn() -> None:
 
 
 def relate() -> None:
-    from lbm.relations.evidence import infer_labels
-    from lbm.training.relational.induce import Setting, induce
+    from lbm.training.relational.induce import Setting
 
     print("\nA family, told in the Prolog files of Aleph: who is a grandparent of whom?")
     setting = Setting(size=2, learning_rate=0.01, l2=0.05)
-    found = induce(lbm.datasets.family(), folds=3, hidden=10, settings=[setting])
+    found = lbm.induce(lbm.datasets.family(), folds=3, hidden=10, settings=[setting])
     mean, deviation = found.mean()
     print(f"  right on {mean:.1%} (s.d. {deviation:.1%}) of pairs not seen, in three folds; its rules:")
     for rule in found.rules:
@@ -61,7 +60,7 @@ def relate() -> None:
     print("\nSix runners, four results, and three rules of any order: who is faster?")
     results = {"ex(ada, bob)": True, "ex(bob, cem)": True, "ex(dan, cem)": False, "ex(eve, ada)": True}
     asked = ["ex(eve, dan)", "ex(fay, cem)", "ex(bob, fay)"]
-    for line in infer_labels(HERE / "order.lbm", results, asked).lines():
+    for line in lbm.infer(HERE / "order.lbm", results, asked).lines():
         print(f"  {line}")
 
 

@@ -5,7 +5,9 @@ import pkgutil
 import re
 import shlex
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -71,21 +73,66 @@ def test_every_equation_and_result_of_the_paper_is_on_its_page() -> None:
 
 
 def test_the_reference_lists_what_can_be_imported_from_the_package() -> None:
-    table = page("reference.md").partition("## knowledge")[0]
-    listed = dict(re.findall(r"^\| `lbm\.(\w+)` \|.*\| `(lbm[\w.]*)` \|$", table, re.MULTILINE))
-    assert sorted(listed) == sorted(lbm.__all__)
-    for name, home in listed.items():
+    text = page("reference.md")
+    listed = re.findall(r"^\| `lbm\.(\w+)` \| .* \| `(lbm[\w.]*)` \|$", text, re.MULTILINE)
+    assert sorted(name for name, _ in listed) == sorted(lbm.__all__)
+    for name, home in listed:
         assert getattr(find(home), name) is getattr(lbm, name)
 
 
-def test_the_reference_has_every_module() -> None:
+def test_the_reference_explains_every_name_it_lists_and_nothing_that_is_internal() -> None:
     text = page("reference.md")
+    public = {f"{home}.{name}" for name, home in lbm._HOMES.items() if name in lbm.__all__}
+    answers = set(re.findall(r"^\| .* \| `(lbm[\w.]+\.[A-Z]\w+)` \|$", text, re.MULTILINE))
+    assert len(answers) == 9
+    shown = re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)
+    assert sorted(shown) == sorted({*public, *answers, "lbm.errors"})
+    for name in shown:
+        assert find(name).__doc__
+
+
+def test_names_of_the_package_are_loaded_from_where_they_are_defined() -> None:
+    assert sorted({*lbm._HOMES, "distance", "datasets", "__version__"}) == sorted({*lbm.__all__, "distance"})
+    assert list(lbm.__all__) == sorted(lbm.__all__)
+    assert dir(lbm) == lbm.__all__
+
+
+def test_the_page_of_internals_has_every_module_but_the_errors() -> None:
+    text = page("internals.md")
     modules = {
         module.name
         for module in pkgutil.walk_packages(lbm.__path__, "lbm.")
-        if not module.ispkg and not module.name.startswith(("lbm.views.commands.", "lbm.__main__"))
+        if not module.ispkg
+        and not module.name.startswith(("lbm.views.commands.", "lbm.__main__", "lbm.errors"))
     }
     assert set(re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)) == modules
+
+
+GLOSSARY = re.findall(r"^\| (?!here|---)([^|]+) \| ([^|]+) \| [^|]+ \|$", page("glossary.md"), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def source() -> list[str]:
+    """Every module as one line, without its marks of emphasis, for words that were broken over lines."""
+    files = [*(ROOT / "src").rglob("*.py")]
+    return [re.sub(r"[\s*]+", " ", file.read_text(encoding="utf-8")) for file in files]
+
+
+@pytest.mark.parametrize(("plain", "field"), GLOSSARY)
+def test_a_word_of_the_glossary_is_in_the_code_with_the_word_of_the_field_in_brackets(
+    plain: str, field: str, source: list[str]
+) -> None:
+    using = [text for text in source if re.search(rf"\b{re.escape(plain)}", text, re.IGNORECASE)]
+    assert using
+    for word in field.split(", "):
+        brackets = re.compile(rf"\([^()]*\b{re.escape(word)}", re.IGNORECASE)
+        assert any(brackets.search(text) for text in using), word
+
+
+def test_the_glossary_has_each_word_once() -> None:
+    assert len(GLOSSARY) > 40
+    words = [word for plain, field in GLOSSARY for word in (plain, *field.split(", "))]
+    assert len({word.lower() for word in words}) == len(words)
 
 
 def test_limits_of_the_text_format_have_the_values_the_page_says() -> None:
@@ -105,6 +152,78 @@ def test_the_reserved_words_of_the_text_format_are_all_on_its_page() -> None:
 
     paragraph = page("text-format.md").partition("**Reserved words**")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", paragraph)) == RESERVED
+
+
+LEFT_OUT = {
+    "make": "sets up an environment of its own, and runs all this",
+    "lbm induce": "a minute or more; tests/views/test_relations.py asks for less",
+    "lbm reproduce": "minutes, and hours in full; tests/trials run its parts",
+    "lbm warm": "minutes of compiling where nothing is stored yet; tests/views/test_warm.py",
+}
+"""Commands on our pages that are not run here, and why not."""
+
+LEARNING = ("train", "predict", "rules")
+"""Commands that need the extra `train`."""
+
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+
+
+def command_lines(text: str) -> list[str]:
+    """Return what a page tells people to type: indented lines, and those with a ``$`` in other blocks.
+
+    Blocks called ``console`` also say what is printed: they are compared below.
+    """
+    fence = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    blocks = [block for language, block in fence.findall(text) if language != "console"]
+    prompts = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    outside = fence.sub("", text)
+    return prompts + re.findall(r"^(?: {4}|\t)((?:lbm|make|python|pip) .*)$", outside, re.MULTILINE)
+
+
+def test_command_lines_are_found_on_our_pages() -> None:
+    found = {path.name: len(command_lines(path.read_text(encoding="utf-8"))) for path in PAGES}
+    assert {name: number for name, number in found.items() if number} == {
+        "README.md": 14,
+        "learning.md": 3,
+        "relations.md": 2,
+    }
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_command_line_runs_in_a_clone(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are run one after the other, beside a copy of examples/: what one writes the next may read."""
+    copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    for line in command_lines(path.read_text(encoding="utf-8")):
+        if any(line.startswith(name) for name in LEFT_OUT):
+            continue
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "lbm", line
+        if arguments[0] in LEARNING and find_spec("torch") is None:
+            continue
+        assert main(arguments) == 0, f"{line}\n{capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_command_and_option_that_a_page_mentions_exists(path: Path) -> None:
+    from typer.main import get_command
+
+    from lbm.views.commands import app
+
+    known = {
+        name: {option for part in command.params for option in (*part.opts, *part.secondary_opts)}
+        for name, command in get_command(app).commands.items()
+    }
+    text = path.read_text(encoding="utf-8")
+    spans = re.findall(r"(?<!`)`(lbm [a-z][^`\n]*)`", text)
+    for line in [*spans, *command_lines(text), *re.findall(r"^\$ (lbm .*)$", text, re.MULTILINE)]:
+        program, name, *words = shlex.split(line, comments=True)
+        if program == "lbm":
+            assert name in known, line
+            used = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+            assert used <= known[name], line
 
 
 @pytest.mark.parametrize(

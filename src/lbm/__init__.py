@@ -21,25 +21,30 @@ _HOMES = {
     "Theory": "lbm.knowledge.theory",
     "to_sdnf": "lbm.logic.sdnf",
     "Machine": "lbm.machine.rbm",
-    "load": "lbm.machine.store",
-    "save": "lbm.machine.store",
     "translate": "lbm.machine.translate",
     "ask": "lbm.reasoning.query",
     "best": "lbm.reasoning.query",
     "count": "lbm.reasoning.query",
-    "distance": "lbm.reasoning.query",
+    "distance": "lbm.reasoning.query",  # the older name of uniformity: it is not in __all__
     "entails": "lbm.reasoning.query",
     "log_partition": "lbm.reasoning.query",
     "log_probability": "lbm.reasoning.query",
     "marginals": "lbm.reasoning.query",
     "models": "lbm.reasoning.query",
     "sample": "lbm.reasoning.query",
+    "uniformity": "lbm.reasoning.query",
     "Reasoner": "lbm.reasoning.reasoner",
+    "infer": "lbm.relations.evidence.query",
+    "RelationalProblem": "lbm.relations.problem",
     "AtomEncoder": "lbm.training.data.encoder",
     "LBMClassifier": "lbm.training.learners.classifier",
     "LogicalRBM": "lbm.training.learners.unsupervised",
+    "induce": "lbm.training.relational.induce",
+    "load": "lbm.training.storage.kinds",
+    "save": "lbm.training.storage.kinds",
     "load_model": "lbm.training.storage.store",
     "save_model": "lbm.training.storage.store",
+    "draw": "lbm.views.plots",
 }
 
 __all__ = [
@@ -49,6 +54,7 @@ __all__ = [
     "LogicalRBM",
     "Machine",
     "Reasoner",
+    "RelationalProblem",
     "Theory",
     "__version__",
     "ask",
@@ -58,11 +64,13 @@ __all__ = [
     "best",
     "count",
     "datasets",
-    "distance",
+    "draw",
     "entails",
     "exactly",
     "holds",
     "iff",
+    "induce",
+    "infer",
     "load",
     "load_model",
     "log_partition",
@@ -75,6 +83,7 @@ __all__ = [
     "save_model",
     "to_sdnf",
     "translate",
+    "uniformity",
 ]
 
 if TYPE_CHECKING:
@@ -86,25 +95,29 @@ if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
     from lbm.logic.sdnf import to_sdnf
     from lbm.machine.rbm import Machine
-    from lbm.machine.store import load, save
     from lbm.machine.translate import translate
     from lbm.reasoning.query import (
         ask,
         best,
         count,
-        distance,
         entails,
         log_partition,
         log_probability,
         marginals,
         models,
         sample,
+        uniformity,
     )
     from lbm.reasoning.reasoner import Reasoner
+    from lbm.relations.evidence.query import infer
+    from lbm.relations.problem import RelationalProblem
     from lbm.training.data.encoder import AtomEncoder
     from lbm.training.learners.classifier import LBMClassifier
     from lbm.training.learners.unsupervised import LogicalRBM
+    from lbm.training.relational.induce import induce
+    from lbm.training.storage.kinds import load, save
     from lbm.training.storage.store import load_model, save_model
+    from lbm.views.plots import draw
 
 
 _EXTRA = {"torch": "torch", "sklearn": "scikit-learn", "pandas": "pandas"}

@@ -112,7 +112,7 @@ class WorkersDied(LbmError, RuntimeError):
 class NoWorlds(LbmError, ValueError):
     """A question without meaning, since there is no world to speak of.
 
-    ``evidence`` is the formula that no model keeps; None: the hard formulae allow no world at all.
+    ``evidence`` is the formula that no model satisfies; None: the hard formulae allow no world at all.
     """
 
     exit_status = 1
@@ -185,7 +185,7 @@ class FileError(LbmError, OSError):
 
 
 class MachineFileError(LbmError, ValueError):
-    """A file that is not a machine of ours, or is damaged."""
+    """A file that is no machine or model of ours, or is damaged."""
 
 
 class MissingExtra(LbmError, ImportError):
@@ -205,7 +205,7 @@ class MissingExtra(LbmError, ImportError):
 
 
 class ContradictoryKnowledge(LbmError, ValueError):
-    """Formulae that are to be kept as they are, and that nothing keeps together; ``clash`` is their texts."""
+    """Formulae that must stay as they are, and that no world satisfies together; ``clash`` is their texts."""
 
     def __init__(self, clash: Iterable[str]) -> None:
         self.clash = tuple(clash)

@@ -198,12 +198,12 @@ def outcome(read, text):
 
 
 SPELLED = {
-    "iff": ("<->", "iff", "↔"),
-    "implies": ("->", "implies", "→"),
+    "iff": ("<->", "<=>", "iff", "↔"),
+    "implies": ("->", "=>", "implies", "→"),
     "implied": ("<-", "←"),
-    "or": ("|", "or", "∨"),
+    "or": ("|", "||", "or", "∨"),
     "xor": ("^", "xor", "⊕"),
-    "and": ("&", "and", "∧"),
+    "and": ("&", "&&", "and", "∧"),
 }
 CONSTANTS = ("a1", "b1", "2", "'c d'", "'it''s'", "٣")
 BLANKS = ("", " ", " ", "  ", "\t", " \r", "\f")
@@ -310,7 +310,7 @@ class Writer:
     def mutated(self, text):
         """Change a few characters or words."""
         for _ in range(self.rng.randint(1, 3)):
-            pieces = re.findall(r"\w+|<->|->|<-|!=|\s+|.", text, re.DOTALL) or [""]
+            pieces = re.findall(r"\w+|<->|<=>|->|=>|<-|!=|&&|\|\||\s+|.", text, re.DOTALL) or [""]
             i, j = (self.rng.randrange(len(pieces)) for _ in range(2))
             change = self.rng.randrange(5)
             if change == 0:
@@ -322,7 +322,9 @@ class Writer:
             elif change == 3:
                 pieces.insert(
                     i,
-                    self.rng.choice([*"(){},:'#~=<>-&|^!\n\t\v\u00a0;0", " in ", " forall ", " and ", "->"]),
+                    self.rng.choice(
+                        [*"(){},:'#~=<>-&|^!\n\t\v\u00a0;0", " in ", " forall ", " and ", "->", "=>"]
+                    ),
                 )
             else:
                 pieces[i] = self.rng.choice([*sorted(RESERVED), "x", "1", " ", "'", "''"])
@@ -347,7 +349,7 @@ def test_damaged_text_is_read_or_refused_as_the_grammar_says(rng):
 
 @given(
     st.lists(
-        st.sampled_from([*"ab(),&~'\n :=1", "->", "<-", "p(", "in ", "forall ", "not ", "# ", "atleast("]),
+        st.sampled_from([*"ab(),&|~'\n :=<>1", "->", "<-", "p(", "in ", "forall ", "not ", "# ", "atleast("]),
         max_size=10,
     )
 )
@@ -400,6 +402,11 @@ def test_most_of_the_text_that_is_compared_is_right_and_some_of_it_is_not():
         "atleast(-1, a)", "atleast(1 a)", "1:2: a", "1: 2: a", "'a''", "'a'''", "''", "''''", "'a''b'",
         "a'b'", "a, b", "(a, b)", "f()", "f(a b)", "f(1a)", "f(a)(b)", "f(g(a))", "()", ")", "(", "a)",
         "a b", "true(a)", "exists", "5.: a", "5..: a", "1e: a", "1_0: a", "+ 1: a", "\ufeffa",
+        "a=>b", "a<=>b", "a&&b", "a||b", "a &&& b", "a ||| b", "a & & b", "a | | b", "a = > b", "a < => b",
+        "a <= b", "a >= b", "a =< b", "a == b", "a <==> b", "a ==> b", "a => b <- c", "a => b -> c => d",
+        "a && b & c || d | e", "a ||| ~b", "=> a", "a =>", "(a &&\nb)", "domain d => {a}\np",
+        "domain d = {a}\nforall X in d, X => a: p(X)", "domain d = {a}\nforall X in d, X <= a: p(X)",
+        "domain d = {a, b}\nforall X, Y in d, X != Y: p(X) && p(Y) => q(X) || q(Y) <=> r(X)",
     ],
 )  # fmt: skip
 def test_corners_of_the_format_are_read_as_the_grammar_says(text):

@@ -77,6 +77,9 @@ a, b, c, d = map(atom, "abcd")
         ("¬a ∧ b ⊕ c ∨ d → a ↔ b", iff(implies(((~a & b) ^ c) | d, a), b)),
         ("a ← b", implies(b, a)),
         ("!a&!!b", ~a & ~~b),
+        ("!a&&b||c=>d<=>a", iff(implies((~a & b) | c, d), a)),
+        ("a && b & c || d | a", ((a & b & c) | d) | a),
+        ("a => b -> c", implies(a, implies(b, c))),
         ("exactly(1, a -> b, (c), atmost(0), true)", exactly(1, a >> b, c, atmost(0), TRUE)),
         ("(((a)))", a),
         ("true & false", TRUE & FALSE),
@@ -88,20 +91,28 @@ def test_connectives_bind_as_the_format_says(text, meaning):
 
 def test_spellings_of_a_connective_mean_the_same():
     for spellings, kind in (
-        (("<->", "iff", "↔"), "iff"),
-        (("->", "implies", "→"), "implies"),
-        (("|", "or", "∨"), "or"),
+        (("<->", "<=>", "iff", "↔"), "iff"),
+        (("->", "=>", "implies", "→"), "implies"),
+        (("|", "||", "or", "∨"), "or"),
         (("^", "xor", "⊕"), "xor"),
-        (("&", "and", "∧"), "and"),
+        (("&", "&&", "and", "∧"), "and"),
     ):
         for spelling in spellings:
             assert parse(f"a {spelling} b") is BINARY[kind](a, b)
+            # lines of a known shape take another way through the parser
+            (statement,) = read_text(f"2: a {spelling} b").statements
+            assert (statement.formula, statement.weight) == (BINARY[kind](a, b), 2)
     for spelling in ("~", "!", "not ", "¬"):
         assert parse(f"{spelling}a") is ~a
 
 
 def test_arrows_in_both_directions_need_parentheses():
-    for text, column in (("a -> b <- c", 8), ("a <- b -> c", 8), ("a | b <- c & d implies a", 16)):
+    for text, column in (
+        ("a -> b <- c", 8),
+        ("a <- b -> c", 8),
+        ("a | b <- c & d implies a", 16),
+        ("a => b <- c", 8),
+    ):
         with pytest.raises(ParseError, match="can be read in two ways: write parentheses") as caught:
             parse(text)
         assert (caught.value.line, caught.value.column) == (1, column)
@@ -126,7 +137,8 @@ def test_atoms_come_as_declared_and_then_as_met():
 
 
 FRAGMENTS = (
-    *"abXY(){},:'#~!^&|=<>-+.01\n\t\r\f\v\\\"%$;\0\ud800é²٣", " ", "->", "<-", "<->", "!=", "1:", "1e5:",
+    *"abXY(){},:'#~!^&|=<>-+.01\n\t\r\f\v\\\"%$;\0\ud800é²٣", " ", "->", "<-", "<->", "=>", "<=>",
+    "&&", "||", "!=", "1:", "1e5:",
     "nan:", "1e999999999:", "true", "false", " and ", " or ", "not ", "¬", "∀", "forall ", "exists ",
     "forall X in d:", "X!=Y", "domain d={a,b}\n", "domain ", "atoms ", " in d", " in ", "atleast(",
     "exactly(1,", "p(X)", "p(a,", "'a b'", "''", "\u2028", "\u00a0",
@@ -155,6 +167,16 @@ THEORY_ERRORS = [
     ("\ufeffa", 1, 1, r"found '\ufeff'"),
     ("p & -> q", 1, 5, "expected a formula, found '->'"),
     ("a b", 1, 3, "expected an operator or the end of the formula, found 'b'"),
+    # signs of other languages
+    ("p && => q", 1, 6, "expected a formula, found '=>'"),
+    ("a\nb || || c", 2, 6, "expected a formula, found '||'"),
+    ("a &&& b", 1, 5, "expected a formula, found '&'"),
+    ("a <=> <=> b", 1, 7, "expected a formula, found '<=>'"),
+    ("a <= b", 1, 3, "expected an operator or the end of the formula, found '<'"),
+    ("a == b", 1, 3, "expected an operator or the end of the formula, found '='"),
+    ("a ==> b", 1, 3, "found '='"),
+    ("domain d = {a}\nforall X in d, X <= a: p(X)", 2, 18, "expected '=' or '!=' (a guard has no other"),
+    ("domain d = {a}\nforall X in d, X => a: p(X)", 2, 18, "found '=>'"),
     ("a 'b'", 1, 3, 'found "\'b\'"'),
     ("a ~b", 1, 3, "found '~'"),
     ("a &\nb", 1, 4, "expected a formula, found the end of the line"),

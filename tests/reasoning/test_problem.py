@@ -1,6 +1,8 @@
 """One problem asked many times, beside brute force and beside a new problem for every question."""
 
 import random
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -136,3 +138,9 @@ def test_evidence_adds_up():
     assert not problem.is_model([True, True, True])
     with pytest.raises(UnknownAtom):
         problem.check(parse("brid"), "query")
+
+
+def test_a_process_that_ends_with_a_solver_kept_says_nothing():
+    program = "import lbm; kept = lbm.Reasoner(lbm.Theory(['a -> b'])); print(kept.entails('b', given='a'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")

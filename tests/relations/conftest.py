@@ -7,15 +7,15 @@ import pytest
 
 from lbm.errors import FileError
 from lbm.relations.aleph import Aleph, find_aleph
-from lbm.relations.problem import Problem, make_problem
+from lbm.relations.problem import RelationalProblem, make_problem
 from lbm.relations.prolog.reader import read_clauses
 
 
 @pytest.fixture(scope="session")
-def problem_of() -> Callable[..., Problem]:
+def problem_of() -> Callable[..., RelationalProblem]:
     """Return a function that makes a problem of four texts."""
 
-    def make(background: str, positive: str, negative: str, modes: str) -> Problem:
+    def make(background: str, positive: str, negative: str, modes: str) -> RelationalProblem:
         texts = {"bk.pl": background, "pos.pl": positive, "neg.pl": negative, "modes.pl": modes}
         return make_problem("small", *(read_clauses(text, source=name) for name, text in texts.items()))
 

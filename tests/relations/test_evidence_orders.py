@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lbm.relations.evidence import (
     constants_of,
     ground,
-    infer_labels,
+    infer,
     labels_of,
     marginals,
     orders,
@@ -69,9 +69,9 @@ def test_marginals_of_an_order_are_those_of_all_permutations(problem, weight, ru
     given_ = {atom(pair): value for pair, value in labels.items()}
     if wanted is None:
         with pytest.raises(ValueError, match="expected labels that the rules allow together"):
-            infer_labels(rules, given_, [atom(pair) for pair in pairs])
+            infer(rules, given_, [atom(pair) for pair in pairs])
         return
-    found = infer_labels(rules, given_, [atom(pair) for pair in pairs], weight=weight)
+    found = infer(rules, given_, [atom(pair) for pair in pairs], weight=weight)
     assert found.method == "exact"
     for pair in pairs:
         assert found[atom(pair)] == pytest.approx(wanted[pair], abs=1e-9)
@@ -84,7 +84,7 @@ def test_chains_of_orders_reach_the_marginals_of_all_permutations(monkeypatch, w
     wanted = by_permutations(8, labels, weight)
     monkeypatch.setattr(orders, "MAX_SETS", 0)
     pairs = list(itertools.permutations(THINGS, 2))
-    found = infer_labels(
+    found = infer(
         ORDER,
         {atom(pair): value for pair, value in labels.items()},
         [*map(atom, pairs)],
@@ -106,9 +106,7 @@ def test_chains_of_orders_reach_the_marginals_of_all_permutations(monkeypatch, w
 def test_a_thing_without_labels_has_every_place_in_a_line_alike():
     line = [f"c{i:02}" for i in range(12)]
     labels = {f"ex({x}, {y})": True for x, y in itertools.pairwise(line)}
-    found = infer_labels(
-        ORDER, labels, [f"ex(new, {x})" for x in line] + ["ex(new, newer)"] + ["ex(newer, c07)"]
-    )
+    found = infer(ORDER, labels, [f"ex(new, {x})" for x in line] + ["ex(new, newer)"] + ["ex(newer, c07)"])
     for i, x in enumerate(line):
         assert found[f"ex(new, {x})"] == pytest.approx((i + 1) / 13)
     assert found.even == ("ex(new, newer)",)
@@ -126,7 +124,7 @@ def test_orders_are_recognised_in_other_words_and_not_where_more_is_said():
 
 def test_weighted_facts_count_in_an_order():
     text = ORDER.read_text() + "0.75: ex(a, b)\n0.75: ~ex(c, b)\n"
-    found = infer_labels(text, {}, ["ex(a, c)", "ex(a, b)"], domains={"compound": "abc"})
+    found = infer(text, {}, ["ex(a, c)", "ex(a, b)"], domains={"compound": "abc"})
     wanted = by_permutations(3, {("a", "b"): True, ("c", "b"): False}, 0.75)
     assert found["ex(a, c)"] == pytest.approx(wanted["a", "c"])
     assert found["ex(a, b)"] == pytest.approx(wanted["a", "b"])
@@ -134,7 +132,7 @@ def test_weighted_facts_count_in_an_order():
 
 def test_an_extra_rule_agrees_with_the_permutations_that_keep_it():
     text = ORDER.read_text() + "ex(a, b) -> ex(c, d)\n"
-    found = infer_labels(text, {"ex(b, c)": True}, ["ex(a, d)", "ex(a, b)"], domains={"compound": "abcd"})
+    found = infer(text, {"ex(b, c)": True}, ["ex(a, d)", "ex(a, b)"], domains={"compound": "abcd"})
     kept = [
         line
         for line in itertools.permutations("abcd")

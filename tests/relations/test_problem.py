@@ -4,7 +4,9 @@ import pickle
 
 import pytest
 
+import lbm
 from lbm.errors import FileError, LbmError, ParseError
+from lbm.relations.evidence import infer_labels
 from lbm.relations.problem import load_problem, read_folds
 from lbm.relations.prolog.reader import read_term
 from lbm.relations.prolog.terms import write
@@ -175,3 +177,16 @@ def test_determinations_without_modes_and_modes_without_determinations_are_warni
         "linked/2 has no determination, and is not used",
         "heavy/1 has no mode, and is not used",
     ]
+
+
+def test_the_public_name_loads_a_problem_with_every_option(write_problem, tmp_path):
+    place = write_problem()
+    (tmp_path / "other.pl").write_text("good(d).")
+    (tmp_path / "more.pl").write_text(MODES)
+    (tmp_path / "f.tsv").write_text("example\tfold\ngood(a)\t1\ngood(b)\t2\ngood(d)\t1\n")
+    options = {"modes": "more.pl", "negative": "other.pl", "folds": "f.tsv"}
+    found = lbm.RelationalProblem.load(str(place), **options)
+    assert isinstance(found, lbm.RelationalProblem)
+    assert list(map(write, found.negative)) == ["good(d)"]
+    assert sorted(found.folds.values()) == ["1", "1", "2"]
+    assert lbm.infer is infer_labels  # its name in version 0.1

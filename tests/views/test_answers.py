@@ -409,6 +409,21 @@ def test_a_theory_without_atoms_has_one_world_and_it_is_drawn(lbm, told):
     assert (status, found["atoms"], found["worlds"]) == (0, [], [[], []])
 
 
+@pytest.mark.parametrize("option", ["--uniformity", "--distance"])
+def test_how_even_draws_are_is_measured_under_both_spellings(lbm, told, option):
+    status, lines, err = lbm("sample", "birds.lbm", "-n", "200", "--seed", "0", option)
+    assert (status, len(lines)) == (0, 200)
+    assert err.splitlines()[-1].startswith("lbm: distance from uniform: 0.")
+    _, found = told("sample", "birds.lbm", "-n", "200", "--seed", "0", option)
+    assert (found["distance"]["measure"], found["distance"]["models"]) == ("total variation", 4)
+
+
+def test_the_older_spelling_of_uniformity_is_not_offered(lbm):
+    _, lines, _ = lbm("sample", "--help")
+    assert "--uniformity" in "\n".join(lines)
+    assert "--distance" not in "\n".join(lines)
+
+
 def test_demanding_soft_formulae_leaves_fewer_worlds(lbm):
     status, lines, _ = lbm("sample", "nixon.lbm", "-n", "50", "--seed", "0", "--soft-as-hard", "--given", "p")
     assert status == 0

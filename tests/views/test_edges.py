@@ -184,7 +184,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
 import lbm
-for name in ("AtomEncoder", "LBMClassifier", "LogicalRBM", "load_model", "save_model"):
+for name in ("AtomEncoder", "LBMClassifier", "LogicalRBM", "induce", "load_model", "save_model"):
     try:
         getattr(lbm, name)
         print(name)
@@ -197,14 +197,25 @@ for name in ("AtomEncoder", "LBMClassifier", "LogicalRBM", "load_model", "save_m
 def test_in_a_base_install_every_learner_names_its_extra(missing):
     done = run(BASE, missing)
     lines = done.stdout.splitlines()
-    assert (len(lines), done.stderr) == (5, "")
-    for name, line in zip(
-        ("AtomEncoder", "LBMClassifier", "LogicalRBM", "load_model", "save_model"), lines, strict=True
-    ):
+    assert (len(lines), done.stderr) == (6, "")
+    names = ("AtomEncoder", "LBMClassifier", "LogicalRBM", "induce", "load_model", "save_model")
+    for name, line in zip(names, lines, strict=True):
         if line != name:
             assert line.startswith(f"MissingExtra: lbm.{name} needs the package ")
             assert line.endswith("pip install 'logical-boltzmann[train]'")
-    assert lines[1:] != ["LBMClassifier", "LogicalRBM", "load_model", "save_model"]
+    assert lines[1:] != list(names[1:])
+
+
+def test_without_matplotlib_draw_names_its_extra_and_relations_need_none():
+    done = run(
+        "import sys; sys.modules.update(dict.fromkeys(('matplotlib', 'torch', 'sklearn', 'pandas')))\n"
+        "import lbm\n"
+        "lbm.RelationalProblem, lbm.infer, lbm.load, lbm.save\n"
+        "try:\n    lbm.draw\nexcept ImportError as error:\n    print(error)"
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("lbm.draw needs the package matplotlib")
+    assert done.stdout.endswith("pip install 'logical-boltzmann[plots]'\n")
 
 
 def test_reproduce_without_matplotlib_speaks_of_itself(tmp_path):

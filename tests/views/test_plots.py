@@ -11,6 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from scipy.sparse import csc_array
 
+import lbm
 from lbm.errors import FileError
 from lbm.knowledge.theory import Theory
 from lbm.logic.cube import Cube
@@ -25,6 +26,27 @@ XOR = "((x & ~y) | (~x & y)) <-> z"
 
 def machine_of(text, **options):
     return translate(Theory.parse(text), **options)
+
+
+def test_a_theory_is_drawn_as_its_machine_and_what_has_none_is_refused(tmp_path):
+    theory = Theory.parse(NIXON)
+    for name, thing in (("theory", theory), ("machine", translate(theory))):
+        lbm.draw(thing, tmp_path / f"{name}.svg")
+    assert (tmp_path / "theory.svg").read_bytes() == (tmp_path / "machine.svg").read_bytes()
+    for thing in (NIXON, 3, None):
+        with pytest.raises(TypeError, match="expected a Machine, a Theory or a fitted learner, got"):
+            lbm.draw(thing, tmp_path / "none.svg")
+    assert not (tmp_path / "none.svg").exists()
+
+
+def test_a_learner_is_drawn_as_its_machine(tmp_path):
+    pytest.importorskip("torch")
+    model = lbm.LBMClassifier.from_knowledge("bird -> flies", target="flies", columns=["bird", "penguin"])
+    lbm.draw(model, tmp_path / "model.svg")
+    from lbm.training.boltzmann.network import to_machine
+
+    lbm.draw(to_machine(model.network_), tmp_path / "machine.svg")
+    assert (tmp_path / "model.svg").read_bytes() == (tmp_path / "machine.svg").read_bytes()
 
 
 def random_machine(hidden):

@@ -39,6 +39,16 @@ def test_evidence_is_any_formula_and_projection_any_atoms(theory, capsys):
     assert capsys.readouterr().out.splitlines() == ["b=0 a=1", "b=1 a=0", "2 models, all of them"]
 
 
+def test_signs_of_other_languages_are_read_on_the_command_line_and_in_python(theory, capsys):
+    assert main(["models", theory, "--given", "(a || !c) && (c => a) <=> true", "--project", "b, a"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["b=0 a=1", "b=1 a=0", "2 models, all of them"]
+    assert main(["ask", theory, "a && b => c"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "P(a & b -> c) = 1"
+    assert main(["entails", theory, "a <=> && b"]) == 2
+    assert capsys.readouterr().err == "lbm: query:1:7: expected a formula, found '&&'\n"
+    assert lbm.entails(lbm.Theory.load(theory), "a || b")
+
+
 def test_programs_get_models_as_lists(theory, capsys):
     assert main(["models", theory, "--given", "c", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -474,7 +474,8 @@ def test_help_and_what_tells_files_apart_do_without_torch():
     """`lbm draw` asks whether a file is a model: a machine must be drawn where torch is not installed."""
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('torch', 'sklearn', 'pandas'))); "
-        "import lbm.training.storage.archive, lbm.views.commands.draw; from lbm.views.entry import main; "
+        "import lbm.training.storage.archive, lbm.training.storage.kinds; "
+        "import lbm.views.commands.draw; from lbm.views.entry import main; "
         "assert main(['--help']) == main(['train', '--help']) == 0; "
         "assert main(['train', 'a.csv', '--target', 'y', '-o', 'm']) == 2"
     )

@@ -17,7 +17,7 @@ from lbm.datasets.chess import COORDINATES, PIECES, illegal_positions
 from lbm.datasets.dataset import Seed
 from lbm.errors import FileError
 from lbm.knowledge.wire import write_whole
-from lbm.relations.problem import Problem, make_problem
+from lbm.relations.problem import RelationalProblem, make_problem
 from lbm.relations.prolog.operators import Operators
 from lbm.relations.prolog.reader import read_clauses
 
@@ -113,7 +113,7 @@ def _train_files() -> Files:
     return _files(facts, examples["east"], examples["west"], _TRAIN_MODES)
 
 
-def trains() -> Problem:
+def trains() -> RelationalProblem:
     """Return Michalski's ten trains: five go east, five west, and the cars tell which.
 
     Every train that goes east, and no other, has a short car that is closed. [Larson & Michalski 1977]
@@ -165,7 +165,7 @@ def _family_files(*, seed: Seed = 0) -> Files:
     return _files(facts, positive, negative, _FAMILY_MODES)
 
 
-def family(*, seed: Seed = 0) -> Problem:
+def family(*, seed: Seed = 0) -> RelationalProblem:
     """Return a family of three generations: who is a grandparent of whom?
 
     All 28 such pairs are positive examples, twice as many of the others, drawn by the seed, negative ones.
@@ -203,7 +203,7 @@ def _krk_files(n: int = 1000, *, seed: Seed = 0) -> Files:
     return _files(facts, positive, negative, "\n".join(modes) + "\n")
 
 
-def krk_relations(n: int = 1000, *, seed: Seed = 0) -> Problem:
+def krk_relations(n: int = 1000, *, seed: Seed = 0) -> RelationalProblem:
     """Return positions of king and rook against king, as :func:`lbm.datasets.krk` draws them, with relations.
 
     ``illegal(wkf, wkr, wrf, wrr, bkf, bkr)`` has the file and the rank of white king, white rook and black
@@ -237,7 +237,7 @@ def problem_files(name: str) -> Files:
     return PROBLEMS[name]()
 
 
-def named_problem(name: str) -> Problem:
+def named_problem(name: str) -> RelationalProblem:
     """Return a problem by its name: ``trains``, ``family`` or ``krk``."""
     return _problem(name, problem_files(name))
 
@@ -258,7 +258,7 @@ def _files(background: list[str], positive: list[str], negative: list[str], mode
     return {name: "\n".join(each) + "\n" for name, each in lines.items()} | {"modes.pl": modes}
 
 
-def _problem(name: str, files: Files) -> Problem:
+def _problem(name: str, files: Files) -> RelationalProblem:
     operators = Operators()
     read = {
         file: read_clauses(text, source=f"{name}/{file}", operators=operators) for file, text in files.items()

@@ -83,6 +83,7 @@ class Clauses(Sequence[Formula]):
 def counter(formula: Formula, on_step: OnStep | None = None) -> Formula:
     """Return a cardinality written with ``&``, ``|`` and ``~`` alone, in about n·k shared parts.
 
+    A counter (sequential counter, Sinz 2005):
     s(i, j), at least j of the first i parts, is s(i-1, j) | (part i & s(i-1, j-1)).
     """
     parts, bound = formula.args, formula.label

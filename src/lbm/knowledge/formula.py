@@ -197,7 +197,7 @@ FALSE: Final = make("false", None, ())
 
 
 def atom(name: str) -> Formula:
-    """Return the atom called ``name``: any text on one line that is not empty.
+    """Return the atom (propositional variable) called ``name``: any text on one line that is not empty.
 
     >>> print(atom("rain") & atom("age <= 30") & atom("less(a1,b1)"))
     rain & 'age <= 30' & less(a1, b1)
@@ -359,7 +359,7 @@ def atoms_of(*formulae: Formula) -> tuple[str, ...]:
 
 
 def holds(formula: Formula, world: Mapping[str, Any]) -> Any:
-    """Return the truth value of a formula in a world, or in many at once.
+    """Return the truth value of a formula in a world (a truth assignment, an interpretation), or in many.
 
     ``world`` maps every atom's name to a bool, or to a boolean NumPy array with one entry per
     world; the result is of the same kind, but a plain bool where the formula mentions no atom.

@@ -22,7 +22,7 @@ TOKEN: Final = re.compile(
       (?P<newline>\n)
     | (?P<term>{_NOT_RESERVED}{_NAME}\([ ]*{_CONSTANT}(?:[ ]*,[ ]*{_CONSTANT})*+[ ]*\))
     | (?P<name>{_NAME})
-    | (?P<symbol><->|->|<-|!=|[|^&~!(){{}},:=↔→←∨⊕∧¬∀∃])
+    | (?P<symbol><->|<=>|->|=>|<-|!=|&&|\|\||[|^&~!(){{}},:=↔→←∨⊕∧¬∀∃])
     | (?P<quoted>{_QUOTED})
     | (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<end>\Z)

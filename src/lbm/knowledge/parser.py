@@ -37,16 +37,16 @@ MAX_SHAPES: Final = 10_000
 SHAPE_LENGTH: Final = 1000
 """Characters of a line that may have a shape."""
 
-_SHAPE: Final = re.compile(r"(?!.*a[ \t]*\()(?:[ \t\r()|^&~!]|a|<->|->)+")
+_SHAPE: Final = re.compile(r"(?!.*a[ \t]*\()(?:[ \t\r()|^&~!]|a|<->|<=>|->|=>)+")
 _WEIGHTED: Final = re.compile(r"[ \t]*([+-]?\d[\d.]*(?:[eE][+-]?\d+)?)[ \t]*:")
 
 _BINARY: Final = {
-    "<->": "iff", "iff": "iff", "↔": "iff",
-    "->": "implies", "implies": "implies", "→": "implies",
+    "<->": "iff", "<=>": "iff", "iff": "iff", "↔": "iff",
+    "->": "implies", "=>": "implies", "implies": "implies", "→": "implies",
     "<-": "implied", "←": "implied",
-    "|": "or", "or": "or", "∨": "or",
+    "|": "or", "||": "or", "or": "or", "∨": "or",
     "^": "xor", "xor": "xor", "⊕": "xor",
-    "&": "and", "and": "and", "∧": "and",
+    "&": "and", "&&": "and", "and": "and", "∧": "and",
 }  # fmt: skip
 _PREFIX: Final = frozenset({"~", "!", "not", "¬"})
 _QUANTIFIER: Final = {"forall": "forall", "∀": "forall", "exists": "exists", "∃": "exists"}
@@ -573,6 +573,8 @@ class _Reader(Lexer):
                     self.expected("the name of a variable", left_token)
                 variable = self.name(left_token)
                 if variable in variables or variable in waiting or variable in self.scope:
+                    if not waiting and token[1] not in (",", "in", ":"):
+                        self.expected("'=' or '!=' (a guard has no other comparison)", token)
                     self.fail(f"the variable {variable} is bound twice", left_token[2])
                 waiting.append(variable)
                 if token[1] == "in":

@@ -1,4 +1,7 @@
-"""Theory: hard and weighted formulae over one ordered vocabulary."""
+"""Theory: hard and weighted formulae over one ordered vocabulary.
+
+A formula is hard (a hard constraint), or soft (a soft constraint) and has a weight.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +210,7 @@ class Theory:
         return Theory.from_parts(self.atoms, tuple(replace(s, weight=None) for s in packed), self.shown)
 
     def is_model(self, world: Mapping[str, Any]) -> bool:
-        """Return whether every hard formula is true in ``world``."""
+        """Return whether ``world`` is a model (satisfying assignment): every hard formula is true in it."""
         packed = self.statements
         if isinstance(packed, PackedStatements):
             true = packed.clauses.true_in(world)

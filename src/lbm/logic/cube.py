@@ -1,4 +1,4 @@
-"""Cubes: conjunctions of literals, packed by the million, and the merging of identical ones.
+"""Cubes: conjunctions of literals (product terms), packed by the million, and the merging of identical ones.
 
 A literal is a signed number: ``+i`` wants the i-th atom true, ``-i`` wants it false, counted from 1.
 """

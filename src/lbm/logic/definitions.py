@@ -1,4 +1,4 @@
-"""Definitional atoms, where a flat strict DNF would explode.
+"""Definitions (Tseitin encoding): new atoms, where a flat strict DNF would explode.
 
 A part g of a formula is replaced by a new atom t together with the definition t <-> g, a full
 equivalence: every world extends to the new atoms in exactly one way. Pieces are kept so small that

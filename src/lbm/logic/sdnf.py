@@ -1,4 +1,7 @@
-"""Strict DNF: cubes that exclude one another, at most one true in any world. [TG21, Definition 2]"""
+"""Strict DNF (deterministic DNF, disjoint sum of products): cubes that exclude one another.
+
+At most one of the cubes is true in any world. [TG21, Definition 2]
+"""
 
 from __future__ import annotations
 

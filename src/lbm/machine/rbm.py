@@ -243,8 +243,10 @@ class Machine:
     ) -> Floats:
         """Return F(x) = -log Σ_h exp(-(c/τ) E(x, h)) = -(c/τ) a·x - Σ_j log(1 + exp(c s_j(x)/τ)).
 
-        s_j = Σ_i w_ij x_i + b_j is the input of hidden unit j. The paper's formula multiplies the
-        weights by c but not the bias, and carries one minus sign too many. [TG21, section 4.2; ERRATA 5]
+        s_j = Σ_i w_ij x_i + b_j is the input of hidden unit j. The confidence c, divided by the temperature τ
+        (so that c/τ is an inverse temperature), multiplies weights and biases alike. The paper's formula
+        multiplies the weights by c but not the bias, and carries one minus sign too many.
+        [TG21, section 4.2; ERRATA 5]
         """
         for name, value in (("confidence", confidence), ("temperature", temperature)):
             if not 0 < value < np.inf:

@@ -72,8 +72,8 @@ def save(machine: Machine, path: str | Path) -> None:
     >>> import lbm, tempfile, pathlib
     >>> machine = lbm.translate(lbm.parse("a -> b"))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lbm.save(machine, pathlib.Path(folder, "rule.machine"))
-    ...     print(lbm.load(pathlib.Path(folder, "rule.machine")).equation())
+    ...     save(machine, pathlib.Path(folder, "rule.machine"))
+    ...     print(load(pathlib.Path(folder, "rule.machine")).equation())
     E = -h1(a + b - 1.5) - h2(-a + 0.5)
     """
     from lbm.knowledge.wire import write_whole
@@ -258,7 +258,7 @@ def _check_start(path: Path, where: str) -> None:
 def _read_facts(metadata: Mapping[str, str] | None, where: str) -> dict[str, Any]:
     """Return what the header says, each value checked for its type and range."""
     if metadata and "lbm-model" in metadata:
-        _refuse(where, f"expected an {FORMAT}, found a trained model: lbm.load_model reads it")
+        _refuse(where, f"expected an {FORMAT}, found a trained model: lbm.load reads it")
     if not metadata or FORMAT not in metadata:
         _refuse(where, f"expected an {FORMAT}, found a safetensors file of something else")
     try:

@@ -34,7 +34,7 @@ class Answer:
     interval
         Where the probability lies: its own value twice if it is exact, else a 95 % interval.
     status
-        What is proven of the query among the models that keep the evidence: ``entailed`` (true in all),
+        What is proven of the query among the models that satisfy the evidence: ``entailed`` (true in all),
         ``refuted`` (true in none), ``preferred`` (true in every best one) or ``undecided``. None: not
         settled in time, or there is no such model.
     method

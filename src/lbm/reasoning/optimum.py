@@ -1,7 +1,7 @@
-"""The best worlds of a theory: models that keep the evidence and lose the least weight.
+"""The best worlds (MaxSAT optimum, MAP or MPE state): models that satisfy the evidence and lose least.
 
-A soft formula of weight w > 0 is lost where it is false, one of weight -w where it is true. So
-score(x) = (sum of the positive weights) - lost(x), and the best worlds are those that lose least.
+The lost weight (cost): a soft formula of weight w > 0 is lost where it is false, one of weight -w where it is
+true. So score(x) = (sum of the positive weights) - lost(x), and the best worlds are those that lose least.
 
 Small theories are solved exactly. For others RC2, in a process of its own, raises a lower bound of the
 lost weight while chains are annealed here; where bound and best world meet, the world is optimal.
@@ -118,7 +118,7 @@ def best(
     start: Mapping[str, Any] | None = None,
     n_jobs: int = 1,
 ) -> Best:
-    """Return the best world among the models that keep the evidence, or the best one found in time.
+    """Return the best world among the models that satisfy the evidence, or the best one found in time.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def best(
     Raises
     ------
     NoWorlds
-        If no model keeps the evidence.
+        If no model satisfies the evidence.
     NoAnswer
         If no model was found in time.
 

@@ -1,4 +1,4 @@
-"""What is preferred: true in every best world of a theory; and which statements make it so."""
+"""What is preferred (sceptical inference): true in every best world; and which statements make it so."""
 
 from __future__ import annotations
 

@@ -191,10 +191,10 @@ def entailed(
 
 
 def clash(theory: Theory | Problem, *, seconds: float | None = None) -> tuple[int, ...] | None:
-    """Return the numbers of a minimal set of hard statements that no world keeps together.
+    """Return a clash (minimal unsatisfiable subset, MUS): hard statements that no world satisfies together.
 
-    Minimal: leave any one out and the others can be kept. Empty: the theory is satisfiable.
-    None: no answer within ``seconds``.
+    Their numbers are returned. The set is minimal: leave any one out and the others can be satisfied. Empty:
+    the theory is satisfiable. None: no answer within ``seconds``.
 
     >>> clash(Theory(["a", "c -> a", "a -> b", (3, "c"), "~b"]))
     (0, 2, 4)

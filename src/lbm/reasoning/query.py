@@ -5,6 +5,7 @@ A theory that was asked about is kept ready for a while: see :class:`lbm.reasoni
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
@@ -66,7 +67,8 @@ def ask(
     theory
         A theory; or a machine, which then is the one the machine distribution is about.
     query, given
-        Any formula, its text, or truth values by name.
+        Any formula, its text, or truth values by name. ``given`` is the evidence (observations, what is
+        conditioned on).
     why
         Whether to look for a minimal set of formulae that settles the status.
     distribution
@@ -166,10 +168,11 @@ def count(
     project: Iterable[str] | None = None,
     seconds: float | None = SECONDS,
 ) -> int:
-    """Return the number of models of a theory, exactly: worlds that keep every hard formula and ``given``.
+    """Return the number of models of a theory, exactly: worlds that satisfy every hard formula and ``given``.
 
-    With ``project``, the number of their distinct restrictions to those atoms; so too where a DIMACS file
-    names atoms in lines ``c p show``. What is past our own methods goes to pyganak, if it is installed.
+    With ``project`` (projected model counting), the number of their distinct restrictions to those atoms; so
+    too where a DIMACS file names atoms in lines ``c p show``. What is past our own methods goes to pyganak,
+    if it is installed.
 
     >>> import lbm
     >>> lbm.count(lbm.Theory.parse("a | b | c"), given="~a")
@@ -186,10 +189,10 @@ def entails(
     mode: str = "entailed",
     seconds: float | None = SECONDS,
 ) -> bool:
-    r"""Return whether a formula follows: proven true in every model that keeps the evidence.
+    r"""Return whether a formula follows: proven true in every model that satisfies the evidence.
 
-    With ``mode="preferred"``, whether it is true in every best one. If no model keeps the evidence there is
-    nothing to follow from, an error; so is a question not settled in time.
+    With ``mode="preferred"``, whether it is true in every best one. If no model satisfies the evidence there
+    is nothing to follow from, an error; so is a question not settled in time.
 
     >>> import lbm
     >>> theory = lbm.Theory.parse("a -> b\n2: a")
@@ -212,7 +215,9 @@ def log_partition(
     seconds: float | None = SECONDS,
     seed: int | np.random.Generator | None = None,
 ) -> float:
-    """Return log Z: Z sums exp(score(x)/τ) over models, or exp(-F(x)) over worlds of a machine.
+    """Return log Z (log of the partition function, or of a weighted model count).
+
+    Z sums exp(score(x)/τ) over models, or exp(-F(x)) over worlds of a machine.
 
     Where it cannot be summed it is estimated by population annealing (``method="population"``), of the
     logical distribution only: the number then has an ``error``, its standard error, and a ``note`` that says
@@ -357,17 +362,25 @@ def sample(
     )
 
 
-def distance(
+def uniformity(
     theory: Theory | Machine, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
 ) -> Distance:
-    """Return how far drawn worlds are from the uniform distribution over the models that keep the evidence.
+    """Return how far drawn worlds are from uniform over the models that satisfy the evidence.
 
     Where there are few models it is the total variation distance; where there are many, the largest error of
     a marginal; and ``not measured`` where neither can be had in time. Soft formulae are not looked at.
 
     >>> import lbm
     >>> theory = lbm.Theory.parse("a | b")
-    >>> print(lbm.distance(theory, lbm.sample(theory, 3000, seed=0)))
+    >>> print(lbm.uniformity(theory, lbm.sample(theory, 3000, seed=0)))
     distance from uniform: 0.0... (total variation over 3 models; uniform draws: about 0.0103)
     """
-    return reasoner_for(theory).distance(draws, given=given, seconds=seconds)
+    return reasoner_for(theory).uniformity(draws, given=given, seconds=seconds)
+
+
+def distance(
+    theory: Theory | Machine, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
+) -> Distance:
+    """Return what :func:`uniformity` returns: its name in version 0.1, which goes in 0.3."""
+    warnings.warn("lbm.distance is now called lbm.uniformity", DeprecationWarning, stacklevel=2)
+    return uniformity(theory, draws, given=given, seconds=seconds)

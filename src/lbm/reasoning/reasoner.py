@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -512,8 +513,10 @@ class Reasoner:
             return say(array, FAST, sweeps=done)
         return effort.either(lambda: say(about.draw(n, effort.rng, evidence), "exact"), by_chains)
 
-    def distance(self, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS) -> Distance:
-        """Return how far worlds are from uniform over the models: see :func:`lbm.distance`."""
+    def uniformity(
+        self, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
+    ) -> Distance:
+        """Return how far worlds are from uniform over the models: see :func:`lbm.uniformity`."""
         from lbm.reasoning.sampling.uniformity import distance
 
         evidence = self._evidence(given)
@@ -525,6 +528,11 @@ class Reasoner:
         if not len(draws):
             raise ValueError("expected one world at least, got none")
         return distance(self.theory, draws.array, evidence, deadline_in(seconds))
+
+    def distance(self, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS) -> Distance:
+        """Return what :meth:`uniformity` returns: its name in version 0.1, which goes in 0.3."""
+        warnings.warn("Reasoner.distance is now called Reasoner.uniformity", DeprecationWarning, stacklevel=2)
+        return self.uniformity(draws, given=given, seconds=seconds)
 
     # -- at the door --
 

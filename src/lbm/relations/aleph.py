@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from lbm.errors import FileError, NoAnswer
 from lbm.relations.modes import Mode
-from lbm.relations.problem import Problem, load_problem
+from lbm.relations.problem import RelationalProblem, load_problem
 from lbm.relations.prolog.program import Rule
 from lbm.relations.prolog.reader import read_clauses
 from lbm.relations.prolog.terms import Compound, Term, arguments, list_items, write, write_atom
@@ -147,13 +147,13 @@ def find_aleph() -> Aleph:
 
 
 def aleph_bottom_clauses(
-    problem: Problem | Path | str, *, depth: int, seconds: float = 600, aleph: Aleph | None = None
+    problem: RelationalProblem | Path | str, *, depth: int, seconds: float = 600, aleph: Aleph | None = None
 ) -> AlephClauses:
     """Return the bottom clauses that Aleph makes of every example of a problem, or of a problem's directory.
 
     Positive examples come first. ``seconds`` is how long it may take; NoAnswer past that.
     """
-    if not isinstance(problem, Problem):
+    if not isinstance(problem, RelationalProblem):
         problem = load_problem(problem)
     aleph = find_aleph() if aleph is None else aleph
     deep = _with(problem, {**problem.modes.settings, "i": depth})
@@ -164,7 +164,7 @@ def aleph_bottom_clauses(
 
 
 def aleph_rules(
-    problem: Problem,
+    problem: RelationalProblem,
     asked: Sequence[Term],
     *,
     settings: Mapping[str, Term] | None = None,
@@ -206,12 +206,12 @@ def aleph_rules(
     return AlephTheory(tuple(rules), tuple(said), took, "done")
 
 
-def _with(problem: Problem, settings: Mapping[str, Term]) -> Problem:
+def _with(problem: RelationalProblem, settings: Mapping[str, Term]) -> RelationalProblem:
     return replace(problem, modes=replace(problem.modes, settings=settings))
 
 
 def _run(
-    driver: str, problem: Problem, others: Mapping[str, str], *, seconds: float, aleph: Aleph
+    driver: str, problem: RelationalProblem, others: Mapping[str, str], *, seconds: float, aleph: Aleph
 ) -> str | None:
     """Return what a driver answers about a problem, with other files beside it; None: it ran out of time."""
     texts = {"problem.b": "\n".join(_background(problem)) + "\n", "driver.pl": driver, **others}
@@ -242,7 +242,7 @@ def _run(
         return answers.read_text(encoding="utf-8")
 
 
-def _background(problem: Problem) -> Iterator[str]:
+def _background(problem: RelationalProblem) -> Iterator[str]:
     """Yield the lines of Aleph's background file: settings and modes, then clauses."""
     modes = problem.modes
     for setting, value in modes.settings.items():
@@ -272,7 +272,7 @@ def _rule(rule: Rule) -> str:
     return write(rule.head if rule.body == "true" else Compound(":-", (rule.head, rule.body)))
 
 
-def _read_answers(text: str, problem: Problem) -> AlephClauses:
+def _read_answers(text: str, problem: RelationalProblem) -> AlephClauses:
     """Return the clauses that the driver wrote; their variables are named as ours are."""
     examples = iter(problem.examples)
     clauses, took = [], 0.0

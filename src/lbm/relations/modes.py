@@ -1,4 +1,4 @@
-"""Modes: what may stand in a bottom clause, as Aleph and Progol write it.
+"""Modes (the language bias): what may stand in a bottom clause, as Aleph and Progol write it.
 
 :- modeh(1, active(+drug)).                      the head
 :- modeb(*, bond(+drug, -atom, -atom, #kind)).   a body literal: input, output and constant arguments

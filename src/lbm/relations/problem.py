@@ -23,8 +23,10 @@ from lbm.relations.prolog.terms import Term, arguments, is_ground, key, signatur
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Background knowledge, and examples of a target predicate.
+class RelationalProblem:
+    """A relational problem: background knowledge, and examples of a target predicate.
+
+    ``RelationalProblem.load(directory)`` reads one from Prolog files; ``lbm.datasets`` has some ready.
 
     Attributes
     ----------
@@ -43,6 +45,18 @@ class Problem:
     modes: Modes = field(default_factory=Modes)
     folds: Mapping[Term, str] | None = None
     warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path | str,
+        *,
+        modes: Path | str | None = None,
+        negative: Path | str | None = None,
+        folds: Path | str | None = None,
+    ) -> RelationalProblem:
+        """Return the problem whose files a directory holds: see :func:`load_problem`."""
+        return load_problem(directory, modes=modes, negative=negative, folds=folds)
 
     @property
     def examples(self) -> tuple[Term, ...]:
@@ -68,7 +82,7 @@ def load_problem(
     modes: Path | str | None = None,
     negative: Path | str | None = None,
     folds: Path | str | None = None,
-) -> Problem:
+) -> RelationalProblem:
     """Return the problem whose files a directory holds.
 
     Parameters
@@ -107,7 +121,7 @@ def load_problem(
         read = read_folds(_find(directory, fold_file, "folds.tsv"), problem.positive, problem.negative)
     elif (directory / "folds.tsv").exists():
         warnings.append("folds.tsv is not read: it goes with neg.pl")
-    return Problem(
+    return RelationalProblem(
         problem.name,
         problem.background,
         problem.positive,
@@ -124,7 +138,7 @@ def make_problem(
     positive: Sequence[Clause],
     negative: Sequence[Clause],
     directives: Iterable[Clause] = (),
-) -> Problem:
+) -> RelationalProblem:
     """Return the problem that clauses make, after checking that they fit together."""
     background, directives = list(background), list(directives)
     target = _check_examples(positive, negative)
@@ -135,7 +149,7 @@ def make_problem(
     warnings += _undefined_goals(program)
     if modes.head or modes.body or modes.determinations:
         _check_usable(program, modes, target, directives)
-    return Problem(
+    return RelationalProblem(
         name,
         program,
         tuple(clause.term for clause in positive),

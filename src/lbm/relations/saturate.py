@@ -1,4 +1,4 @@
-"""Examples -> bottom clauses: all that the background says of an example, as far as the modes let it.
+"""Examples -> bottom clauses (most specific clauses): all that background and modes let us say of an example.
 
 The algorithm is that of Progol and Aleph. Layer by layer, up to ``depth``, every predicate that may define
 the target is asked with the terms found so far as inputs, one of them found in the layer before; its outputs
@@ -16,7 +16,7 @@ from typing import Final
 
 from lbm.errors import LimitExceeded, ParseError
 from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS
 from lbm.relations.prolog.terms import Term, arguments, write_short
@@ -62,7 +62,12 @@ def variable_name(number: int) -> str:
 
 
 def saturate(
-    problem: Problem, example: Term, *, depth: int | None = None, literals: int = LITERALS, steps: int = STEPS
+    problem: RelationalProblem,
+    example: Term,
+    *,
+    depth: int | None = None,
+    literals: int = LITERALS,
+    steps: int = STEPS,
 ) -> BottomClause:
     """Return the bottom clause of one example, which need not be one of the problem's.
 
@@ -79,7 +84,7 @@ def saturate(
 
 
 def saturate_all(
-    problem: Problem,
+    problem: RelationalProblem,
     *,
     depth: int | None = None,
     n_jobs: int = 1,
@@ -169,7 +174,12 @@ class Saturation:
     """Bottom clauses of one problem: what the background answers is remembered from example to example."""
 
     def __init__(
-        self, problem: Problem, *, depth: int | None = None, literals: int = LITERALS, steps: int = STEPS
+        self,
+        problem: RelationalProblem,
+        *,
+        depth: int | None = None,
+        literals: int = LITERALS,
+        steps: int = STEPS,
     ) -> None:
         self.depth = _depth(problem, depth)
         self.literals = literals
@@ -289,7 +299,7 @@ def _inputs(types: Sequence[Term], terms: _Terms, layer: int) -> Iterator[tuple[
                     yield given
 
 
-def _depth(problem: Problem, depth: int | None) -> int:
+def _depth(problem: RelationalProblem, depth: int | None) -> int:
     wanted = problem.modes.settings.get("i", 2) if depth is None else depth
     if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
         raise ValueError(f"depth must be an integer of at least 1, got {wanted!r}")

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lbm.errors import FileError, MissingExtra
+from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import write_whole
 from lbm.machine.equation import number
+from lbm.machine.rbm import Machine
+from lbm.machine.translate import translate
 
 try:
     from matplotlib import style
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from lbm.logic.cube import Cube
-    from lbm.machine.rbm import Floats, Machine
+    from lbm.machine.rbm import Floats
+    from lbm.training.learners.classifier import LBMClassifier
+    from lbm.training.learners.unsupervised import LogicalRBM
 
 PICTURED: Final = 60
 """Units in a row that a picture of the network shows; past it, histograms tell more."""
@@ -49,13 +54,39 @@ _TURNED: Final = "    "  # between the lines of a label, when it is turned
 _WIDE: Final = 13.0  # inches: labels that need more side by side are turned
 
 
-def draw(machine: Machine, path: str | Path, *, warn: Callable[[str], object] = warnings.warn) -> None:
+def draw(
+    machine: Machine | Theory | LBMClassifier | LogicalRBM,
+    path: str | Path,
+    *,
+    warn: Callable[[str], object] = warnings.warn,
+) -> None:
     """Write the picture of a machine to a file that ends in .svg, .png or .pdf, whole or not at all.
 
-    The same machine gives the same bytes, whatever style the user has set. ``warn`` is told if names
-    hold characters that the font lacks.
+    The same machine gives the same bytes, whatever style the user has set.
+
+    Parameters
+    ----------
+    machine
+        What to draw; of a theory the machine that :func:`lbm.translate` makes, of a fitted learner its own.
+    path
+        Where to write.
+    warn
+        Told if names hold characters that the font lacks.
     """
-    save_picture(lambda: network(machine), path, warn=warn)
+    made = _as_machine(machine)
+    save_picture(lambda: network(made), path, warn=warn)
+
+
+def _as_machine(thing: Machine | Theory | LBMClassifier | LogicalRBM) -> Machine:
+    if isinstance(thing, Theory):
+        return translate(thing)
+    if isinstance(thing, Machine):
+        return thing
+    if hasattr(thing, "network_"):  # a learner, which brought torch along
+        from lbm.training.boltzmann.network import to_machine
+
+        return to_machine(thing.network_)
+    raise TypeError(f"expected a Machine, a Theory or a fitted learner, got {thing!r}")
 
 
 def save_picture(

@@ -13,7 +13,7 @@ from lbm.relations.columns.answers import Answers
 from lbm.relations.columns.grow import Language, between, grow_columns
 from lbm.relations.columns.queries import read_column
 from lbm.relations.columns.transformer import RelationalColumns
-from lbm.relations.problem import Problem, make_problem
+from lbm.relations.problem import RelationalProblem, make_problem
 from lbm.relations.prolog.reader import read_clauses
 
 OBJECTS = ("a", "b", "c", "d")
@@ -34,7 +34,7 @@ MODES = """
 
 
 @st.composite
-def problems(draw: st.DrawFn, arity: int) -> tuple[Problem, dict[str, set[tuple]]]:
+def problems(draw: st.DrawFn, arity: int) -> tuple[RelationalProblem, dict[str, set[tuple]]]:
     """Return a problem over four objects, and every true atom of it by predicate."""
     links = draw(st.sets(st.tuples(st.sampled_from(OBJECTS), st.sampled_from(OBJECTS)), max_size=6))
     colours = draw(st.sets(st.tuples(st.sampled_from(OBJECTS), st.sampled_from(COLOURS)), max_size=4))
@@ -142,7 +142,7 @@ def holds(name: str, example: tuple, facts: dict[str, set[tuple]]) -> bool:
     return count(name, world, facts) > 0
 
 
-def check(found: RelationalColumns, problem: Problem, facts: dict[str, set[tuple]]) -> None:
+def check(found: RelationalColumns, problem: RelationalProblem, facts: dict[str, set[tuple]]) -> None:
     table = found.transform(problem.examples)
     assert len(set(table.columns)) == table.shape[1]
     rows = [example.arguments for example in problem.examples]
@@ -191,7 +191,9 @@ def test_every_column_is_true_of_some_training_examples_and_false_of_some(drawn,
 @given(problems(1))
 def test_columns_do_not_depend_on_the_labels_of_examples_that_were_not_given(drawn):
     problem, _ = drawn
-    swapped = Problem("swapped", problem.background, problem.negative, problem.positive, problem.modes)
+    swapped = RelationalProblem(
+        "swapped", problem.background, problem.negative, problem.positive, problem.modes
+    )
     train, labels = problem.examples[::2], problem.labels[::2]
     one, other = (RelationalColumns(each).fit(train, labels) for each in (problem, swapped))
     assert one.names_ == other.names_

@@ -6,19 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbm.errors import FileError, ParseError
-from lbm.relations.problem import Problem, make_problem
+from lbm.relations.problem import RelationalProblem, make_problem
 from lbm.relations.prolog.reader import read_clauses
 from lbm.training.relational.folds import draw_folds, make_folds, read_groups
 
 
-def pairs(folds: dict | None = None) -> Problem:
+def pairs(folds: dict | None = None) -> RelationalProblem:
     made = make_problem(
         "pairs",
         read_clauses("p(a)."),
         read_clauses("ex(a, b). ex(a, c). ex(b, c). ex(a, b)."),
         read_clauses("ex(b, a). ex(c, a). ex(c, b)."),
     )
-    return Problem(made.name, made.background, made.positive, made.negative, made.modes, folds)
+    return RelationalProblem(made.name, made.background, made.positive, made.negative, made.modes, folds)
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=20, max_size=60), st.integers(2, 4))

@@ -8,7 +8,7 @@ import pytest
 
 import lbm
 from lbm.relations.evidence.weights import Choice
-from lbm.relations.problem import Problem, load_problem, make_problem
+from lbm.relations.problem import RelationalProblem, load_problem, make_problem
 from lbm.relations.prolog.reader import read_clauses
 from lbm.training.relational.induce import Setting, induce, parts
 from lbm.training.relational.rules import read_rules
@@ -18,7 +18,7 @@ ONE = (Setting(1, 0.05, 0.01),)
 QUICK = {"hidden": 4, "settings": ONE, "max_epochs": 30, "machines": 1}
 
 
-def coloured() -> Problem:
+def coloured() -> RelationalProblem:
     """Return a problem whose target is plainly a colour."""
     kinds = {f"o{k}": ("red" if k % 2 else "blue") for k in range(24)}
     facts = [f"colour({name}, {kind})." for name, kind in kinds.items()]
@@ -32,7 +32,7 @@ def coloured() -> Problem:
     )
 
 
-def ordered() -> Problem:
+def ordered() -> RelationalProblem:
     """Return pairs of seven things in a strict order that no column tells."""
     pairs = list(permutations(range(7), 2))
     return make_problem(
@@ -80,11 +80,13 @@ def test_scores_do_not_depend_on_the_number_of_processes():
 def test_the_labels_of_a_fold_do_not_matter_for_its_predictions():
     problem = coloured()
     first = {example: str(k % 3) for k, example in enumerate(problem.examples)}
-    problem = Problem("a", problem.background, problem.positive, problem.negative, problem.modes, first)
+    problem = RelationalProblem(
+        "a", problem.background, problem.positive, problem.negative, problem.modes, first
+    )
     moved = [example for example in problem.examples if first[example] == "0"]
     positive = [e for e in problem.positive if e not in moved] + [e for e in problem.negative if e in moved]
     negative = [e for e in problem.negative if e not in moved] + [e for e in problem.positive if e in moved]
-    other = Problem("b", problem.background, tuple(positive), tuple(negative), problem.modes, first)
+    other = RelationalProblem("b", problem.background, tuple(positive), tuple(negative), problem.modes, first)
     settings = (*ONE, Setting(2, 0.01, 0.1))
     options = {**QUICK, "settings": settings}
     odds = [

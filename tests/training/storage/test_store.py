@@ -20,7 +20,7 @@ from lbm.machine.translate import translate
 from lbm.training.data.table import read_atoms
 from lbm.training.explanations.explain import explain_rows
 from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.storage.archive import kind_of
+from lbm.training.storage.kinds import kind_of
 from lbm.training.storage.store import load_model, model_bytes, save_model
 
 BIRDS = pd.DataFrame({"bird": [1, 1, 0, 0] * 5, "penguin": [0, 1, 0, 1] * 5})

@@ -1,6 +1,7 @@
 """A theory with evidence, taken apart: units are propagated, and what is left falls into components.
 
-Components share no atom. Scores are whole numbers: weights times ``scale``, a power of ten.
+Components (connected components of the primal graph) share no atom. Scores are whole numbers: weights times
+``scale``, a power of ten.
 """
 
 from __future__ import annotations

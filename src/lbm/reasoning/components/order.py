@@ -11,16 +11,16 @@ from lbm.reasoning.clock import tick
 WIDTH: Final = 20
 """Atoms a table of elimination may have beside the one that is summed out."""
 
-_FILL: Final = 64  # atoms up to which elimination also looks for the order of least fill
+_FILL: Final = 64  # atoms up to which elimination also looks for the order of least fill (min-fill)
 
 
 def order(
     scopes: tuple[tuple[int, ...], ...], variables: int, last: frozenset[int], backwards: bool
 ) -> tuple[list[int], int]:
-    """Return an order of elimination and its width; those in ``last`` go after the others.
+    """Return an order of elimination and its width (at least the treewidth).
 
-    If ``backwards`` they go from the greatest to the least. Past WIDTH the order is not finished, and the
-    width is the first that was too large.
+    Those in ``last`` go after the others; if ``backwards``, from the greatest to the least. Past WIDTH the
+    order is not finished, and the width is the first that was too large.
     """
     return _order(scopes, variables, last, backwards, WIDTH)
 

@@ -1,4 +1,4 @@
-"""A component by elimination: one variable after the other is summed out of tables."""
+"""A component by elimination (variable elimination, bucket elimination): atoms are summed out of tables."""
 
 from __future__ import annotations
 

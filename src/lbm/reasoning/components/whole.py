@@ -1,5 +1,7 @@
 """A theory by its components, and a component that is too large by cases, each of them a whole again.
 
+Cases (cutset conditioning) are the values of a few atoms, which let the rest fall apart.
+
 The functions that take a Split answer the questions that every method answers about one component.
 """
 

@@ -1,4 +1,4 @@
-"""Atoms that ought to flip together: the moves that single flips cannot make without breaking something.
+"""Groups: atoms that flip together (block moves), where single flips would break something.
 
 Where exactly one of some literals is true, another can be only as the first becomes false: two flips. An
 equivalence is kept if both its sides flip. So these are worth offering, whatever the signs of the literals:

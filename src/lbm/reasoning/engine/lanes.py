@@ -1,4 +1,4 @@
-"""Chains on a network, 64 side by side: states that are carried from sweep to sweep by compiled kernels."""
+"""Chains on a network, in 64 lanes (SIMD): states that compiled kernels carry from sweep to sweep."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def advance(
     betas
         Multiply the log weight; shape (sweeps,), or (sweeps, 64) where lanes differ.
     rule
-        ``heat bath`` or ``metropolis``.
+        ``heat bath`` (Gibbs sampling of one atom, Glauber dynamics) or ``metropolis``.
     order
         The atoms in the order in which they are updated; by default all.
     after

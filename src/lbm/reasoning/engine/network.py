@@ -1,4 +1,4 @@
-"""A theory as counting gates: what the compiled chains run on.
+"""A theory as counting gates (a circuit of threshold and parity gates): what the compiled chains run on.
 
 A gate counts which of its children are as it wants them, and is true if that count c lies in a range or is
 odd:

@@ -1,4 +1,4 @@
-"""Population annealing: many states are cooled together, and on the way their number of worlds is weighed.
+"""A population (population annealing, a sequential Monte Carlo method): many states are cooled together.
 
 All states are random worlds at β = 0. At every step from β to β' a state of log weight L has the weight
 w = exp((β' - β) L); the population is drawn anew by these weights, so that some states have several copies

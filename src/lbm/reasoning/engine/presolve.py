@@ -1,4 +1,4 @@
-"""Presolve: what weighted clauses settle before any search or chain begins, and the way back.
+"""Presolve (preprocessing): what weighted clauses settle before any search or chain begins, and the way back.
 
 Always, and without a change to the scores or the number of models: literals that the hard clauses force are
 fixed; a clause that contains a hard one is constant and dropped; equal clauses become one; a soft unit and

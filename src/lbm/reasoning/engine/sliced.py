@@ -1,4 +1,4 @@
-"""Bit-sliced chains: 512 of them side by side, one bit each, for clauses with small whole weights.
+"""Bit-sliced chains (multi-spin coding): 512 side by side, a bit each, for clauses with small whole weights.
 
 The state of an atom is a *row*: eight words of 64 bits, a bit for each chain. A clause matters to an atom
 only where its other literals are all false, which is an AND of rows; no counters are kept. The weights of

@@ -1,6 +1,6 @@
 """Random numbers by position: the word for (seed, stream, chain, sweep, atom) is the same whoever asks.
 
-Philox4x32-10, a counter-based generator: the counter is the position, the key is the seed. Streams of
+Philox4x32-10 (a counter-based generator): the counter is the position, the key is the seed. Streams of
 different chains cannot overlap, and chains need no state of their own. [Salmon, Moraes, Dror, Shaw: Parallel
 random numbers: as easy as 1, 2, 3; 2011]
 

@@ -1,4 +1,6 @@
-"""Parallel tempering: states that cannot leave a well go where it is hot, and come back elsewhere.
+"""A ladder of temperatures (parallel tempering, replica exchange): stuck states go where it is hot.
+
+States that cannot leave a well go where it is hot, and come back elsewhere.
 
 The 64 lanes of a block are ladders of R rungs each. Rung r runs at β_r, from a hot end where chains forget
 in a few sweeps up to 1. After every sweep neighbours in a ladder exchange their β with probability

@@ -1,14 +1,14 @@
 """Walks over clauses, one world at a time: for searching alone, since they keep no distribution.
 
-*Tabu*: each step is the best flip there is. What every flip would change is kept up to date, so that a step
-goes through all atoms once and then only through the clauses of the atom it flips. An atom just flipped rests
-for a while, unless flipping it back leads to a world better than all before. Up to some hundred atoms nothing
-finds a world of little weight lost sooner; with more of them chains do.
+*Tabu walks* (tabu search): each step is the best flip there is. What every flip would change is kept up to
+date, so that a step goes through all atoms once and then only through the clauses of the atom it flips. An
+atom just flipped rests for a while, unless flipping it back leads to a world better than all before. Up to
+some hundred atoms nothing finds a world of little weight lost sooner; with more of them chains do.
 
-*Focused*: each step flips an atom of a clause that is false, chosen at random, and rather one whose flip
-makes few other clauses false. Where all clauses are hard, nothing finds a model of random ones sooner.
-[Balint, Schöning: Choosing probability distributions for stochastic local search and the role of make versus
-break; 2012]
+*Focused walks* (ProbSAT): each step flips an atom of a clause that is false, chosen at random, and rather one
+whose flip makes few other clauses false. Where all clauses are hard, nothing finds a model of random ones
+sooner. [Balint, Schöning: Choosing probability distributions for stochastic local search and the role of make
+versus break; 2012]
 """
 
 # Kernels are typed by numba, by what they are called with.

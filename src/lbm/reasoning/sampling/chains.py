@@ -1,10 +1,10 @@
-"""Sampling, one step as a pure function: the plain version of every dynamics, in many chains at once.
+"""Chains (Markov chain Monte Carlo, MCMC), one step as a pure function: every dynamics in its plain form.
 
 States are arrays of shape (atoms, lanes): a row per atom, and every column, or lane, is one chain.
 
 - *Block Gibbs* on a machine, the paper's method: :func:`gibbs_step`; its limit τ = 0: :func:`descend`.
-- *Collapsed*: hidden units are summed out and one atom is updated at a time, given the log-odds that
-  a target gives: :func:`sweep`, :func:`run`, :func:`anneal`.
+- *Collapsed* (Rao-Blackwellised): hidden units are summed out (marginalised) and one atom is updated at a
+  time, given the log-odds that a target gives: :func:`sweep`, :func:`run`, :func:`anneal`.
 
 ``clamped`` means the same everywhere: atoms that are set to a value and stay there, as a mapping from
 row to value, or as a pair (rows, values); values have shape (rows,), or (rows, lanes) to differ by lane.

@@ -245,7 +245,9 @@ def _checked(
 
 
 def effective_size(draws: ArrayLike, *, kind: str = "bulk") -> float | Floats:
-    """Return how many independent draws would say as much; an array if there are leading axes.
+    """Return the effective size (effective sample size, ESS): how many independent draws would say as much.
+
+    Of several series, one for each of the leading axes, it is an array.
 
         ESS = n/τ,    τ = -1 + 2 Σ_{t ≤ T} ρ_t + ρ_{T+1},    τ ≥ 1/log10(n)
 
@@ -283,7 +285,9 @@ def effective_size(draws: ArrayLike, *, kind: str = "bulk") -> float | Floats:
 
 
 def r_hat(draws: ArrayLike, *, together: int = 1) -> float | Floats:
-    """Return how much wider all draws spread than those of one chain; an array if there are leading axes.
+    """Return R-hat (the Gelman-Rubin statistic): how much wider all draws spread than those of one chain.
+
+    Of several series, one for each of the leading axes, it is an array.
 
         R² = (B/W + n - 1)/n
 

@@ -139,6 +139,8 @@ def word_cubes(machine: Machine) -> WordCubes:
 def pack_words(worlds: Bools) -> Words:
     """Return worlds, shape (worlds, atoms), as words, shape (worlds,): atom i as bit 63 - i.
 
+    Examples
+    --------
     >>> [f"{word:064b}"[:3] for word in pack_words(np.array([[True, False, True], [False, True, True]]))]
     ['101', '011']
     """

@@ -41,7 +41,7 @@ class Distance:
     draws, models
         How many draws there were, and models, if they were listed.
     strangers
-        Draws that are no models that keep the evidence: they count as misplaced.
+        Draws that are no models that satisfy the evidence: they count as misplaced.
     """
 
     measure: str
@@ -62,7 +62,7 @@ class Distance:
 
 
 def distance(theory: Theory, rows: Bools, given: Formula | None, deadline: float) -> Distance:
-    """Return how far worlds are from uniform over the models that keep the evidence.
+    """Return how far worlds are from uniform over the models that satisfy the evidence.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Annealed search: a theory with evidence as one network, and rounds of chains from hot to cold on it.
+"""Annealed search (simulated annealing): a theory with evidence as one network, cooled in rounds of chains.
 
 Loading this module loads compiled code, which takes a moment: small theories do without.
 """

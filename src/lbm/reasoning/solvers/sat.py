@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Final
@@ -163,6 +164,8 @@ class Session:
         self.lock = threading.RLock()
         self.solver = Solver(math.inf)
         self.broken = False
+        # pysat's own way to let go of a solver fails once Python is taking its modules down.
+        weakref.finalize(self, Solver.close, self.solver)
 
     @property
     def worn(self) -> bool:

@@ -1,1 +1,1 @@
-"""Tables from relational problems: columns that are queries, and the transformer that makes them."""
+"""Tables from relational problems (propositionalisation): columns that are queries, and what makes them."""

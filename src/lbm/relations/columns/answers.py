@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lbm.errors import LimitExceeded, ParseError
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, is_comparison, substitute
 from lbm.relations.modes import Mode
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.engine import STEPS, solve
 from lbm.relations.prolog.terms import (
     Compound,
@@ -65,7 +65,7 @@ class Solutions:
 class Answers:
     """What the background answers; terms are numbers here, and ``terms`` knows them."""
 
-    def __init__(self, problem: Problem, *, steps: int = STEPS, rows: int = ROWS) -> None:
+    def __init__(self, problem: RelationalProblem, *, steps: int = STEPS, rows: int = ROWS) -> None:
         self.program = problem.background
         self.target = problem.target
         self.heads = tuple(mode for mode in problem.modes.head if mode.predicate == problem.target)

@@ -26,7 +26,7 @@ from lbm.relations.columns.answers import Answers, Solutions, variable
 from lbm.relations.columns.grow import Harvest, Language, Open, children, usable_modes
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename
 from lbm.relations.modes import Mode
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import Term, Variable, arguments, key, write
 from lbm.relations.questions import reach
 
@@ -45,7 +45,11 @@ class Attribute:
 
 
 def comparison_columns(
-    problem: Problem, answers: Answers, examples: Sequence[Term], labels: Sequence[bool], language: Language
+    problem: RelationalProblem,
+    answers: Answers,
+    examples: Sequence[Term],
+    labels: Sequence[bool],
+    language: Language,
 ) -> list[Column]:
     """Return the columns that compare the two objects of examples; no two always agree, or never."""
     unique = dict(zip(examples, labels, strict=True))
@@ -81,7 +85,7 @@ def _pair(head: Mode) -> tuple[int, int]:
     )
 
 
-def _orders(problem: Problem) -> Iterator[tuple[Term, Mode]]:
+def _orders(problem: RelationalProblem) -> Iterator[tuple[Term, Mode]]:
     """Yield types with a mode that orders them: its facts have no way back."""
     for mode in usable_modes(problem):
         places = mode.places
@@ -104,7 +108,7 @@ def _orders(problem: Problem) -> Iterator[tuple[Term, Mode]]:
 
 
 def _attributes(
-    problem: Problem,
+    problem: RelationalProblem,
     answers: Answers,
     objects: Sequence[Term],
     kind: Term,

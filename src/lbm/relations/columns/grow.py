@@ -19,7 +19,7 @@ from lbm.relations.columns.answers import Answers, Solutions, variable
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename, show
 from lbm.relations.columns.relevance import information
 from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.terms import Term, Variable
 
@@ -85,7 +85,11 @@ class Harvest:
 
 
 def grow_columns(
-    problem: Problem, answers: Answers, examples: Sequence[Term], labels: Sequence[bool], language: Language
+    problem: RelationalProblem,
+    answers: Answers,
+    examples: Sequence[Term],
+    labels: Sequence[bool],
+    language: Language,
 ) -> list[Column]:
     """Return the columns that examples and their labels suggest; no two always agree, or never."""
     unique = dict(zip(examples, labels, strict=True))
@@ -111,7 +115,7 @@ def grow_columns(
     return list(harvest.columns.values())
 
 
-def usable_modes(problem: Problem) -> Iterator[Mode]:
+def usable_modes(problem: RelationalProblem) -> Iterator[Mode]:
     """Yield the body modes that determinations allow and whose predicates have clauses, in order."""
     for _, modes in problem.modes.for_target(problem.target):
         for mode in modes:

@@ -1,4 +1,4 @@
-"""Relevance: how much columns tell about labels, and few columns that tell much without saying it twice.
+"""Relevance (mutual information): how much columns tell about labels, and few that tell much.
 
     relevance of c                  I(c; y)
     mRMR, the difference criterion  I(c; y) - mean over the chosen s of I(c; s), chosen greedily
@@ -25,6 +25,8 @@ def information(columns: Bools, labels: Sequence[bool] | Bools) -> Floats:
     columns, labels
         Truth values, shape (examples, columns) and (examples,).
 
+    Examples
+    --------
     >>> columns = np.array([[1, 0], [1, 1], [0, 0], [0, 1]], dtype=bool)
     >>> information(columns, [True, True, False, False]).round(3)
     array([0.693, 0.   ])

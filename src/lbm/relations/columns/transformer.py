@@ -16,7 +16,7 @@ from lbm.relations.columns.grow import Language, grow_columns
 from lbm.relations.columns.paper import bodies, literals, occurrences
 from lbm.relations.columns.queries import Absent, Column, read_column
 from lbm.relations.columns.relevance import select
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS
 from lbm.relations.prolog.terms import Term, signature
@@ -82,7 +82,7 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
 
     def __init__(
         self,
-        problem: Problem,
+        problem: RelationalProblem,
         *,
         features: str = "constants",
         depth: int | None = None,

@@ -83,7 +83,7 @@ class Chances(Marginals):
         return [*said, f"exactly as likely as not: {len(self.even)} of {len(self)}"] if self.even else said
 
 
-def infer_labels(
+def infer(
     rules: str | Path | Theory,
     labels: Mapping[str, bool],
     queries: Sequence[str],
@@ -103,7 +103,7 @@ def infer_labels(
     --------
     >>> order = "domain d = {}\nforall X, Y in d, X != Y: ex(X, Y) <-> ~ex(Y, X)\n"
     >>> order += "forall X, Y, Z in d, X != Y, X != Z, Y != Z: ex(X, Y) & ex(Y, Z) -> ex(X, Z)"
-    >>> infer_labels(order, {"ex(a, b)": True, "ex(b, c)": True}, ["ex(a, c)", "ex(d, c)"])
+    >>> infer(order, {"ex(a, b)": True, "ex(b, c)": True}, ["ex(a, c)", "ex(d, c)"])
     ex(a, c)  1
     ex(d, c)  0.75
     exact; logical distribution, temperature 1

@@ -20,7 +20,7 @@ from lbm.knowledge.theory import Theory
 from lbm.relations.prolog.terms import Compound, Term, write
 
 if TYPE_CHECKING:
-    from lbm.relations.problem import Problem
+    from lbm.relations.problem import RelationalProblem
 
 _EMPTY: Final = re.compile(r"^[ \t]*domain[ \t]+(\w+)[ \t]*=[ \t]*\{\s*\}", re.MULTILINE)
 
@@ -80,7 +80,7 @@ def constants_of(atoms: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def labels_of(problem: Problem) -> dict[str, bool]:
+def labels_of(problem: RelationalProblem) -> dict[str, bool]:
     """Return the examples of a problem as labels: atoms as rules name them, and whether each is positive."""
     return {spelled(term): label for term, label in zip(problem.examples, problem.labels, strict=True)}
 

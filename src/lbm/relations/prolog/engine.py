@@ -34,6 +34,8 @@ def solve(
 ) -> Iterator[dict[str, Term]]:
     """Yield, for each proof of all goals, the values of their variables, in Prolog's order.
 
+    A goal that has no clauses and is not built in fails. What stays unbound is a variable again.
+
     Parameters
     ----------
     goals
@@ -43,8 +45,8 @@ def solve(
     answers
         How many answers are wanted at most; None: all.
 
-    A goal that has no clauses and is not built in fails. What stays unbound is a variable again.
-
+    Examples
+    --------
     >>> from lbm.relations.prolog.reader import read_clauses, read_term
     >>> from lbm.relations.prolog.program import make_program
     >>> program = make_program(read_clauses("p(1). p(2). q(X, Y) :- p(X), Y is X + 1, Y > 2."))

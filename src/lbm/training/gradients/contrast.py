@@ -5,8 +5,9 @@
     ∂ log p(x) / ∂W_ij = x_i p(h_j | x) - <x_i h_j>_machine
 
 The second term is estimated by chains, which begin at the data (contrastive divergence, Hinton 2002) or go on
-where they were (Tieleman 2008). Units of the knowledge are units like any other, whose weights are functions
-of one confidence per formula. With persistent chains a batch is three products of matrices.
+where they were (persistent contrastive divergence, Tieleman 2008). Units of the knowledge are units like any
+other, whose weights are functions of one confidence per formula. With persistent chains a batch is three
+products of matrices.
 """
 
 from __future__ import annotations

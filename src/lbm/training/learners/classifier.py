@@ -55,7 +55,7 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         A theory, its text, a formula, or a path to a file; its atoms are columns and label atoms. A formula
         with a weight begins with that confidence, one without with ``confidence``; data moves both.
     hidden
-        Hidden units beside those of the knowledge.
+        Hidden units in addition to those of the knowledge.
     target
         Name of the label atom; by default the name of ``y``, else ``y``.
     confidence

@@ -76,16 +76,16 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
     Hidden units are those of the knowledge, then ``hidden`` more. All learn by contrastive divergence: of a
     formula its confidence does, which falls where the data break it.
 
-    NaN is an atom nobody looked at. In training it is filled in by a short chain whenever its row is met,
-    given what was seen. Afterwards it is summed out, exactly up to 12 missing atoms a row, and over draws
-    beyond; draws depend on the row and on ``random_state`` alone.
+    NaN is an atom that was not observed. In training it is filled in by a short chain whenever its row is
+    met, given what was seen. Afterwards it is summed out, exactly up to 12 missing atoms a row, and over
+    draws beyond; draws depend on the row and on ``random_state`` alone.
 
     Parameters
     ----------
     knowledge
         A theory over atoms, its text, a formula, or a path to a file; None: nothing is known.
     hidden
-        Hidden units beside those of the knowledge.
+        Hidden units in addition to those of the knowledge.
     confidence
         What a formula without a weight begins with; one with a weight begins with that.
     hard

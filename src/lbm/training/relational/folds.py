@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import FileError, ParseError
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.reader import read_term
 from lbm.relations.prolog.terms import Term, arguments, key, write_short
 
@@ -20,7 +20,7 @@ SAME_ARGUMENTS = "arguments"
 
 
 def make_folds(
-    problem: Problem,
+    problem: RelationalProblem,
     *,
     folds: int = 10,
     groups: Mapping[Term, str] | str | Path | None = None,
@@ -86,7 +86,7 @@ def draw_folds(
     return found
 
 
-def read_groups(path: Path | str, problem: Problem) -> dict[Term, str]:
+def read_groups(path: Path | str, problem: RelationalProblem) -> dict[Term, str]:
     """Return the group of every example, as a tab-separated file says: a header, then example and group."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()

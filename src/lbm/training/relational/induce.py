@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lbm.knowledge.theory import Theory
 from lbm.relations.columns.relevance import select as select_columns
 from lbm.relations.columns.transformer import RelationalColumns
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import Term
 from lbm.training.learners.classifier import LBMClassifier
 from lbm.training.relational.average import fit_average, how_many, together
@@ -149,7 +149,7 @@ class Induction:
 
 
 def induce(
-    problem: Problem,
+    problem: RelationalProblem,
     *,
     features: str = "constants",
     knowledge: Theory | str | Path | None = None,
@@ -224,7 +224,7 @@ def induce(
 class Task:
     """All that the work on one fold depends on, beside the fold's name."""
 
-    problem: Problem
+    problem: RelationalProblem
     columns: RelationalColumns
     theory: Theory | None
     rules: Rules | None

@@ -22,7 +22,7 @@ from lbm.knowledge.theory import Theory
 from lbm.relations.evidence import choose_weight, ground, log_odds, marginals, mix, prepare
 from lbm.relations.evidence.residual import Prepared
 from lbm.relations.evidence.weights import WEIGHTS
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import write
 from lbm.training.learners.fitting import read_knowledge
 
@@ -101,7 +101,9 @@ class Rules:
         return np.asarray((1 - share) * bounded + share * self.log_odds(train, asked, trust))
 
 
-def read_rules(knowledge: Theory | str | Path | None, problem: Problem) -> tuple[Rules | None, Theory | None]:
+def read_rules(
+    knowledge: Theory | str | Path | None, problem: RelationalProblem
+) -> tuple[Rules | None, Theory | None]:
     """Return knowledge as rules over relations or as a theory over columns, whichever it is.
 
     It is about relations if, grounded over the constants of the examples, it names the target with its

@@ -53,5 +53,5 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
 
 
 def surprise(log_odds: Floats, labels: Bools) -> float:
-    """Return the mean of -log p(label), the cost by which settings are chosen."""
+    """Return the surprise (log loss, cross-entropy): the mean of -log p(label). Settings are chosen by it."""
     return float(np.logaddexp(0.0, np.where(labels, -log_odds, log_odds)).mean())

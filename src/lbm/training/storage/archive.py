@@ -20,16 +20,10 @@ from numpy.typing import NDArray
 
 from lbm.errors import FileError, LbmError, MachineFileError
 from lbm.machine.store import MAX_HEADER
+from lbm.training.storage.kinds import KINDS
 
 VERSION: Final = 1
 """What this module writes, and the newest it reads."""
-
-KINDS: Final = {
-    "lbm-machine": "a machine: lbm.load reads it",
-    "lbm-model": "a trained model: lbm.load_model reads it",
-    "lbm-checkpoint": "a checkpoint: `lbm train --resume` goes on with it",
-}
-"""Files of ours by the key of their header, and who reads them."""
 
 DOCUMENT: Final = "document"
 
@@ -37,19 +31,6 @@ _TYPES: Final = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "I8": np
 
 Array = NDArray[Any]
 T = TypeVar("T")
-
-
-def kind_of(path: str | Path) -> str | None:
-    """Return the key of KINDS that a file begins with; None: it is none of ours, or cannot be read."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        _check_start(Path(path), str(path), "")
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
-    except (LbmError, OSError, ValueError, SafetensorError):
-        return None
-    return next((key for key in KINDS if key in metadata), None)
 
 
 def pack(kind: str, document: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:

@@ -15,7 +15,7 @@ import numpy as np
 from lbm.errors import FileError
 from lbm.relations.aleph import aleph_rules, find_aleph
 from lbm.relations.modes import read_modes
-from lbm.relations.problem import Problem
+from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.reader import read_clauses
 from lbm.relations.prolog.terms import Term
 from lbm.trials.learners.relational import fold_of_examples, is_order, problem_named
@@ -89,7 +89,7 @@ def aleph_fold(name: str, fold: str, *, seconds: float) -> AlephFold:
     return AlephFold(score(odds, np.array(problem.labels)[test]), len(asked), len(found.rules))
 
 
-def aleph_problem(name: str) -> tuple[Problem, Mapping[str, Term]]:
+def aleph_problem(name: str) -> tuple[RelationalProblem, Mapping[str, Term]]:
     """Return a set as Aleph is given it, and its settings where they are not the usual ones."""
     problem = problem_named(name)
     if name != "krk":

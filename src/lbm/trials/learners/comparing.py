@@ -23,6 +23,8 @@ def paired_chance(differences: Sequence[float], *, test_share: float) -> float:
     test_share
         The share of all rows that a test fold holds.
 
+    Examples
+    --------
     >>> round(paired_chance([1.0, 2.0, 3.0, 2.0, 2.0], test_share=0.2), 4)
     0.0135
     """
@@ -70,6 +72,8 @@ def ranks(scores: Mapping[str, float]) -> dict[str, float]:
 def interval_99(values: Sequence[float]) -> tuple[float, float]:
     """Return the 99 % interval of a mean, by Student's t; without a second value, the whole line.
 
+    Examples
+    --------
     >>> [round(end, 3) for end in interval_99([1.0, 2.0, 3.0, 2.0])]
     [-0.385, 4.385]
     """

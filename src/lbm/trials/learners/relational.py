@@ -18,7 +18,7 @@ from lbm.datasets import family, krk_relations
 from lbm.knowledge.formula import atom_name
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence.rules import ground
-from lbm.relations.problem import Problem, make_problem
+from lbm.relations.problem import RelationalProblem, make_problem
 from lbm.relations.prolog.reader import read_clauses
 from lbm.relations.prolog.terms import Term, arguments, write
 from lbm.trials.learners.tables import data_directory, data_problem
@@ -46,13 +46,13 @@ OBJECTS: Final = 12
 """Objects of the order that the package makes."""
 
 
-def problem_named(name: str) -> Problem:
+def problem_named(name: str) -> RelationalProblem:
     """Return a problem: of ``LBM_DATA``, or one that the package makes: family, chess or order."""
     return _problem(name, data_directory())
 
 
 @lru_cache(maxsize=2)  # pieces of a set follow one another
-def _problem(name: str, _place: Path | None) -> Problem:
+def _problem(name: str, _place: Path | None) -> RelationalProblem:
     if name == "family":
         return family()
     if name == "chess":
@@ -78,7 +78,7 @@ def fold_names(name: str) -> list[str]:
     return [str(number + 1) for number in range(5 if name in ("family", "chess", "order") else 10)]
 
 
-def fold_of_examples(problem: Problem, *, grouped: bool = False) -> NDArray[np.str_]:
+def fold_of_examples(problem: RelationalProblem, *, grouped: bool = False) -> NDArray[np.str_]:
     """Return every example's fold, shape (examples,): the problem's own, else drawn, always in the same way.
 
     ``grouped``: both directions of a pair are in one fold, and folds are drawn.
@@ -90,7 +90,7 @@ def fold_of_examples(problem: Problem, *, grouped: bool = False) -> NDArray[np.s
     return make_folds(problem, folds=number, groups=SAME_ARGUMENTS if grouped else None, seed=0)
 
 
-def strict_fold(problem: Problem, fold: str) -> NDArray[np.str_]:
+def strict_fold(problem: RelationalProblem, fold: str) -> NDArray[np.str_]:
     """Return every example's fold, shape (examples,): a test example has an object no training example has.
 
     Objects are dealt into ten parts, always in the same way. Fold k tests all examples with an object of part
@@ -106,7 +106,7 @@ def strict_fold(problem: Problem, fold: str) -> NDArray[np.str_]:
     return np.array(found, dtype=np.str_)
 
 
-def made_order(objects: int, *, seed: int) -> Problem:
+def made_order(objects: int, *, seed: int) -> RelationalProblem:
     """Return an order of objects to learn: what stands first has more weight, which colours hint at.
 
     Every pair of objects is a positive example in one direction and a negative one in the other.
@@ -147,7 +147,7 @@ class FoldScore:
 
 
 def learn_fold(
-    problem: Problem,
+    problem: RelationalProblem,
     fold: str,
     *,
     seed: int,
@@ -208,7 +208,9 @@ def learn_fold(
 # --- labels flipped --------------------------------------------------------------------------------
 
 
-def flipped(problem: Problem, fold: str, *, share: float, together: bool, seed: int) -> Problem:
+def flipped(
+    problem: RelationalProblem, fold: str, *, share: float, together: bool, seed: int
+) -> RelationalProblem:
     """Return a problem in which this share of the labels is wrong, but for those of one fold.
 
     Parameters
@@ -235,7 +237,7 @@ def flipped(problem: Problem, fold: str, *, share: float, together: bool, seed: 
     )
 
 
-def with_folds(problem: Problem) -> Problem:
+def with_folds(problem: RelationalProblem) -> RelationalProblem:
     """Return a problem that knows its folds: its own, else five that are drawn."""
     from lbm.training.relational.folds import make_folds
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lbm.datasets import family, krk_relations
 from lbm.errors import FileError, ParseError
 from lbm.relations.columns.paper import literals, occurrences
-from lbm.relations.problem import Problem, load_problem
+from lbm.relations.problem import RelationalProblem, load_problem
 from lbm.relations.saturate import Saturation
 
 Bools = NDArray[np.bool_]
@@ -76,7 +76,7 @@ def data_directory() -> Path | None:
     return Path(place) if place else None
 
 
-def data_problem(name: str) -> Problem:
+def data_problem(name: str) -> RelationalProblem:
     """Return a relational problem of ``LBM_DATA``, with the modes that describe its examples best."""
     place = data_directory()
     if place is None:
@@ -106,7 +106,9 @@ def made_table(name: str) -> LabelledTable:
     return table_of(problem, depth=DEPTH[name], folds=3, name=name)
 
 
-def table_of(problem: Problem, *, depth: int, folds: int = 5, name: str | None = None) -> LabelledTable:
+def table_of(
+    problem: RelationalProblem, *, depth: int, folds: int = 5, name: str | None = None
+) -> LabelledTable:
     """Return the literals of bottom clauses as columns; folds are the problem's own, else drawn."""
     from lbm.training.relational.folds import make_folds
 

@@ -1,4 +1,4 @@
-"""``lbm best``: which world keeps every hard formula and loses the least weight?"""
+"""``lbm best``: which world satisfies every hard formula and loses the least weight?"""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def best_world(
     as_json: options.Json = False,
     seed: options.Seeded = None,
 ) -> int:
-    """Find the world that keeps every hard formula and the evidence, and loses the least weight.
+    """Find the world that satisfies every hard formula and the evidence, and loses the least weight.
 
     The answer is `optimal` if that is proven, else `best found`, with the gap to what is proven. Exit status
-    0: there is a world; 1: no world keeps the evidence and the hard formulae; 3: none was found in time or,
-    with --certify, none was proven best. Interrupted, the best world so far is printed.
+    0: there is a world; 1: no world satisfies the evidence and the hard formulae; 3: none was found in time
+    or, with --certify, none was proven best. Interrupted, the best world so far is printed.
 
     With --json: worlds (list of 0 and 1 by name, best first), scores, satisfied, lost, broken (list of
     formula, weight and line, of the first world), optimal, bound (of the weight lost), gap, method, complete

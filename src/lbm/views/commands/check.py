@@ -1,4 +1,4 @@
-"""``lbm check``: can it be read, how large is it, and can its hard formulae all be kept?"""
+"""``lbm check``: can it be read, how large is it, and can all its hard formulae be satisfied?"""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def check_theory(
     as_json: options.Json = False,
     seed: options.Seed = None,
 ) -> int:
-    """Read a theory, tell its size, and prove that its hard formulae can all be kept, or that not.
+    """Read a theory, tell its size, and prove that its hard formulae can all be satisfied, or not.
 
     If they cannot, a minimal set of hard formulae that clash is named: leave any one of them out and
-    the others can be kept. Exit status 0: satisfiable; 1: not; 3: no answer in time.
+    the others can be satisfied. Exit status 0: satisfiable; 1: not; 3: no answer in time.
 
     With --json: file, atoms, hard, soft, clauses, literals, parts, depth, cubes (an upper bound before
     merging), each a number or null where it was not worked out; satisfiable (true, false or null),
@@ -41,7 +41,7 @@ def check_theory(
     from lbm.reasoning.search.satisfy import prove
 
     size = _measure(theory)
-    with streams.working("looking for a world that keeps every hard formula"):
+    with streams.working("looking for a world that satisfies every hard formula"):
         verdict = prove(theory, seconds=seconds)
     if as_json:
         streams.say_json(_facts(streams.name_of(file), theory, size, verdict))

@@ -1,4 +1,4 @@
-"""``lbm count``: how many worlds keep every hard formula?"""
+"""``lbm count``: how many worlds satisfy every hard formula?"""
 
 from __future__ import annotations
 

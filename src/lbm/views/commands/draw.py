@@ -89,7 +89,7 @@ def _saved(file: str) -> Machine | None:
     # A machine begins with the length of its header, in eight bytes; no text has a NUL among these.
     if path.suffix.lower() != ".lbmm" and (start[8:] != b"{" or b"\0" not in start):
         return None
-    from lbm.training.storage.archive import kind_of
+    from lbm.training.storage.kinds import kind_of
 
     if kind_of(path) == "lbm-model":
         tables.require("drawing a trained model")

@@ -33,7 +33,7 @@ def entails_query(
 ) -> int:
     """Tell whether a formula follows, with proof: formulae that entail it, or a model in which it is false.
 
-    Exit status 0: it follows; 1: it does not, or no world keeps the evidence and the hard formulae; 3: no
+    Exit status 0: it follows; 1: it does not, or no world satisfies the evidence and the hard formulae; 3: no
     answer in time.
 
     With --json: entails, mode, status, reasons (list of formula, weight and line), minimal, world (null, or

@@ -46,7 +46,9 @@ Groups = Annotated[
     ),
 ]
 Split = Annotated[int, typer.Option("--split", min=2, help="Folds to draw where no file says them.")]
-Hidden = Annotated[int, typer.Option("--hidden", min=0, help="Hidden units beside those of the rules.")]
+Hidden = Annotated[
+    int, typer.Option("--hidden", min=0, help="Hidden units in addition to those of the rules.")
+]
 Machines = Annotated[
     int | None,
     typer.Option(

@@ -31,7 +31,8 @@ def log_partition_of(
     Where the models are too many to sum, or half of the time is over, log Z is estimated by population
     annealing and printed with its standard error; standard error says so.
 
-    Exit status 0: there it is; 1: no world keeps the evidence and the hard formulae; 3: it takes too long.
+    Exit status 0: there it is; 1: no world satisfies the evidence and the hard formulae; 3: it takes too
+    long.
 
     With --json: log_partition, distribution, temperature, confidence, error (0 if it is exact), note.
     """

@@ -1,4 +1,4 @@
-"""``lbm models``: which worlds keep every hard formula?"""
+"""``lbm models``: which worlds satisfy every hard formula?"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import typer
 from lbm.views.commands import streams, tables
 
 if TYPE_CHECKING:
-    from lbm.relations.problem import Problem
+    from lbm.relations.problem import RelationalProblem
 
 Directory = Annotated[
     str,
@@ -34,7 +34,7 @@ Folds = Annotated[
 Jobs = Annotated[int, typer.Option("--jobs", help="Processes; -1 means one for each core.")]
 
 
-def load(directory: str, *, modes: str | None, negative: str | None, folds: str | None) -> Problem:
+def load(directory: str, *, modes: str | None, negative: str | None, folds: str | None) -> RelationalProblem:
     """Return the problem in a directory, or one that comes with the package, and print its warnings."""
     from lbm.datasets.problems import PROBLEMS, named_problem
     from lbm.relations.problem import load_problem

@@ -28,8 +28,9 @@ Out = Annotated[
 ]
 
 Measured = Annotated[
-    bool, typer.Option("--distance", help="Measure how far they are from uniform over the models.")
+    bool, typer.Option("--uniformity", help="Measure how far they are from uniform over the models.")
 ]
+MeasuredOnce = Annotated[bool, typer.Option("--distance", hidden=True, help="What --uniformity was called.")]
 
 
 def sample_worlds(
@@ -43,7 +44,8 @@ def sample_worlds(
     sweeps: options.Sweeps = None,
     seconds: options.Seconds = 60.0,
     out: Out = None,
-    distance: Measured = False,
+    uniformity: Measured = False,
+    distance: MeasuredOnce = False,
     soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
@@ -52,18 +54,18 @@ def sample_worlds(
     """Draw worlds at random: exactly where that can be done, else states of chains, which say so.
 
     How they were drawn, and how far chains can be trusted, is told on standard error. Exit status 0: they
-    were drawn; 1: no world keeps the evidence and the hard formulae; 3: chains did not agree, or gave too
+    were drawn; 1: no world satisfies the evidence and the hard formulae; 3: chains did not agree, or gave too
     few worlds in time.
 
     With --json: atoms, worlds (lists of 0 and 1 in that order; none if they go to a file), method,
     distribution, temperature, confidence, independent, converged, effective_size, r_hat, missed, chains,
-    sweeps, note; and with --distance: distance (measure, value, expected, models).
+    sweeps, note; and with --uniformity: distance (measure, value, expected, models).
     """
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"cannot write {out}: expected a name that ends in {', '.join(FORMATS)}")
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
-    from lbm.reasoning.query import distance as distance_of
     from lbm.reasoning.query import sample
+    from lbm.reasoning.query import uniformity as measure
 
     with streams.working("drawing worlds"):
         drawn = sample(
@@ -81,9 +83,9 @@ def sample_worlds(
     if out is not None:
         _write(drawn, out)
     far = None
-    if distance:
+    if uniformity or distance:
         with streams.working("measuring how even they are"):
-            far = distance_of(theory, drawn, given=given, seconds=seconds)
+            far = measure(theory, drawn, given=given, seconds=seconds)
     if as_json:
         rows = iter(()) if out is not None else (row.astype(int).tolist() for row in drawn.array)
         streams.say_json({"atoms": list(drawn.atoms), "worlds": rows, **_facts(drawn), **_evenness(far)})

@@ -10,7 +10,7 @@ import typer
 from lbm.views.commands import options, problems, streams, tables
 
 if TYPE_CHECKING:
-    from lbm.relations.problem import Problem
+    from lbm.relations.problem import RelationalProblem
     from lbm.relations.saturate import BottomClause
 
 HEADER: Final = "example\tlabel\tfold\tbody_literals"
@@ -78,7 +78,7 @@ def saturate_examples(
         streams.say(f"{out}: {found}, {streams.counted(different, 'different literal')}")
 
 
-def lines(problem: Problem, clauses: Sequence[BottomClause]) -> Iterator[str]:
+def lines(problem: RelationalProblem, clauses: Sequence[BottomClause]) -> Iterator[str]:
     """Yield a header and a line for every clause, cells separated by tabs."""
     from lbm.relations.prolog.terms import write
 
@@ -89,7 +89,7 @@ def lines(problem: Problem, clauses: Sequence[BottomClause]) -> Iterator[str]:
         yield "\t".join([write(clause.example), "pos" if clause.label else "neg", fold, body])
 
 
-def _described(problem: Problem, clauses: Sequence[BottomClause]) -> Iterator[dict[str, object]]:
+def _described(problem: RelationalProblem, clauses: Sequence[BottomClause]) -> Iterator[dict[str, object]]:
     from lbm.relations.prolog.terms import write
 
     for clause in clauses:

@@ -36,7 +36,9 @@ Rules = Annotated[
     str | None,
     typer.Option("--knowledge", metavar="FILE", help="Rules over columns and target: .lbm, .cnf or .wcnf."),
 ]
-Hidden = Annotated[int, typer.Option("--hidden", min=0, help="Hidden units beside those of the rules.")]
+Hidden = Annotated[
+    int, typer.Option("--hidden", min=0, help="Hidden units in addition to those of the rules.")
+]
 Epochs = Annotated[int, typer.Option("--epochs", min=0, help="Passes over the rows, at most.")]
 Budget = Annotated[
     float | None, typer.Option("--seconds", callback=options.positive, help="Time for training, at most.")
