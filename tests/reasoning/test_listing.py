@@ -206,3 +206,32 @@ def test_seconds_and_limits_are_checked_at_the_door():
             lbm.models(theory, **wrong)
     assert math.isfinite(reasoner.SECONDS)
     assert len(lbm.models(theory, limit=reasoner.FEW, seconds=None)) == 3
+
+
+@pytest.mark.parametrize("parts", [22, 43, 334, 3334])
+def test_solvers_of_many_parts_are_not_all_there_at_once(parts, monkeypatch):
+    """Each takes megabytes of addresses: of 10,000 atoms in threes, 4 GiB would not hold them."""
+    alive = most = 0
+    plain_open, plain_close = listing._Part._open, listing._Part.close
+
+    def opened(part):
+        nonlocal alive, most
+        alive += part._solver is None
+        most = max(most, alive)
+        plain_open(part)
+
+    def closed(part):
+        nonlocal alive
+        alive -= part._solver is not None
+        plain_close(part)
+
+    monkeypatch.setattr(listing._Part, "_open", opened)
+    monkeypatch.setattr(listing._Part, "close", closed)
+    theory = Theory([x(3 * i) | x(3 * i + 1) | x(3 * i + 2) for i in range(parts)])
+    found = lbm.models(theory, limit=9)
+    last = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1) if a or b or c], bool)
+    assert (found.array[:7, -3:] == last).all()
+    assert (found.array[7:, -3:] == last[:2]).all()
+    assert (found.array[:7, :-3] == np.tile([False, False, True], parts - 1)).all()
+    assert most <= listing.OPEN + 2
+    assert alive == 0

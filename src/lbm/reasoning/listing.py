@@ -31,6 +31,9 @@ CONFLICTS: Final = 1000
 RENEWED: Final = 20
 """How many times as many variables as it began with a solver may have before a new one is made."""
 
+OPEN: Final = 64
+"""Parts that may all have a solver at once: each of them takes megabytes of addresses, however small."""
+
 _LOOK: Final = 10_000  # clauses between two looks at the clock
 
 Bools = NDArray[np.bool_]
@@ -88,6 +91,8 @@ def _list(
         for part in parts:
             if not part.find():
                 return Listing(np.zeros((0, len(names)), bool), False)
+            if len(parts) > OPEN:
+                part.close()
     except _Late:
         raise NoAnswer("no model was found within the seconds allowed: allow more") from None
     world = dict.fromkeys(range(1, len(problem.atoms) + 1), False) | fixed
@@ -193,9 +198,10 @@ class _Part:
         self._next = len(self.variables) + 1  # the first number that no variable has
 
     def close(self) -> None:
-        """Give back what the solver holds."""
+        """Give back what the solver holds; the next question makes another one."""
         if self._solver is not None:
             self._solver.delete()
+            self._solver, self._next = None, len(self.variables) + 1
 
     def find(self) -> bool:
         """Find the next model; return whether there is one."""
@@ -234,7 +240,7 @@ class _Part:
         """
         if self._next > RENEWED * len(self.variables) + 1000:
             self.close()
-            self._solver, self._next = self._begin(), len(self.variables) + 1
+        self._open()
         on = begun = self._fresh()
         above: int | None = None
         for i in range(self.kept):
@@ -272,8 +278,7 @@ class _Part:
 
     def _solve(self, assumptions: Sequence[int]) -> list[bool] | None:
         """Return a model, or None if there is none; raise _Late out of time."""
-        if self._solver is None:
-            self._solver = self._begin()
+        self._open()
         while True:
             if spent(self.deadline):
                 raise _Late
@@ -285,7 +290,10 @@ class _Part:
                 found = [literal > 0 for literal in self._solver.get_model()[: len(self.variables)]]
                 return found + [False] * (len(self.variables) - len(found))
 
-    def _begin(self) -> Any:
+    def _open(self) -> None:
+        """Have a solver."""
+        if self._solver is not None:
+            return
         from pysat.solvers import Solver
 
         number = {variable: i for i, variable in enumerate(self.variables, start=1)}
@@ -293,7 +301,7 @@ class _Part:
         for clause in self._clauses:
             solver.add_clause([number[x] if x > 0 else -number[-x] for x in clause])
         solver.set_phases([-i for i in range(1, self.kept + 1)])
-        return solver
+        self._solver = solver
 
 
 def _literal(i: int, value: bool) -> int:
