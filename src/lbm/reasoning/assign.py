@@ -3,9 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
+from weakref import WeakKeyDictionary
 
-from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, conjunction, disjunction, fold, make
+from lbm.knowledge.formula import (
+    CARDINALITIES,
+    FALSE,
+    TRUE,
+    Formula,
+    atoms_of,
+    conjunction,
+    disjunction,
+    fold,
+    make,
+)
 from lbm.reasoning.clock import tick
+
+# What was found out about a formula, for as long as somebody has it.
+_reach: Final[WeakKeyDictionary[Formula, tuple[str, ...]]] = WeakKeyDictionary()
+_simplest: Final[WeakKeyDictionary[Formula, bool]] = WeakKeyDictionary()
+
+
+def reach(formula: Formula) -> tuple[str, ...]:
+    """Return the names of the atoms of one formula, in order of first appearance; it is remembered."""
+    found = _reach.get(formula)
+    if found is None:
+        found = _reach[formula] = atoms_of(formula)
+    return found
 
 
 def assign(formula: Formula, values: Mapping[str, bool]) -> Formula:
@@ -14,7 +38,11 @@ def assign(formula: Formula, values: Mapping[str, bool]) -> Formula:
     The result is a constant or mentions no constant at all.
     """
     tick()
-    return fold(formula, lambda node, below: _simple(node, below, values))
+    if formula in _simplest and not any(name in values for name in reach(formula)):
+        return formula
+    found = fold(formula, lambda node, below: _simple(node, below, values))
+    _simplest[found] = True
+    return found
 
 
 def _simple(node: Formula, below: list[Formula], values: Mapping[str, bool]) -> Formula:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from lbm.knowledge.formula import (
 from lbm.knowledge.numbers import Weight, digits_of
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
-from lbm.reasoning.assign import assign
+from lbm.reasoning.assign import assign, reach
 from lbm.reasoning.components.answers import Array
 from lbm.reasoning.problem import Known
 
@@ -34,7 +35,7 @@ MAX_FORMULAE: Final = 20_000
 _WHOLE: Final = 1 << 61  # sums of weights up to which scores are kept in 64 bits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Component:
     """Atoms tied together by formulae; ``soft`` holds (formula, weight times the scale)."""
 
@@ -42,10 +43,17 @@ class Component:
     hard: tuple[Formula, ...]
     soft: tuple[tuple[Formula, int], ...]
 
-    @property
+    @cached_property
     def numbers(self) -> type:
         """The type that holds every sum of weights: 64 bits, or Python's whole numbers."""
         return np.int64 if sum(abs(weight) for _, weight in self.soft) < _WHOLE else object
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.atoms, self.hard, self.soft))
+
+    def __hash__(self) -> int:
+        return self._hash  # of thousands of formulae, and asked for at every question
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +111,19 @@ def fall_apart(
     atoms: Sequence[str], hard: Iterable[Formula], soft: Iterable[tuple[Formula, int]], scale: int = 1
 ) -> Split | None:
     """Propagate units of the hard formulae and find components; None: they clash."""
+    return _fall(atoms, hard, (), soft, scale)
+
+
+def _fall(
+    atoms: Sequence[str],
+    hard: Iterable[Formula],
+    settled: Iterable[Formula],
+    soft: Iterable[tuple[Formula, int]],
+    scale: int = 1,
+) -> Split | None:
+    """Do so where some hard formulae, ``settled``, are known to hold no units among themselves."""
     fixed: dict[str, bool] = {}
-    kept = _propagate(hard, fixed)
+    kept = _propagate(hard, settled, fixed)
     if kept is None:
         return None
     score = 0
@@ -115,7 +134,7 @@ def fall_apart(
             score += weight
         elif left is not FALSE:
             open_[left] = open_.get(left, 0) + weight
-    return _group(atoms, fixed, list(kept), open_, score, scale)
+    return _group(atoms, fixed, kept, open_, score, scale)
 
 
 def assume(split: Split, formula: Formula) -> Split | None:
@@ -128,16 +147,17 @@ def assume(split: Split, formula: Formula) -> Split | None:
         return None
     if left is TRUE:
         return split
-    met = set(atoms_of(left))
+    met = set(reach(left))
     touched: list[Component] = []
     others: list[Component] = []
     for component in split.components:
         (others if met.isdisjoint(component.atoms) else touched).append(component)
     free = tuple(name for name in split.free if name not in met)
     met.update(name for component in touched for name in component.atoms)
-    part = fall_apart(
+    part = _fall(
         tuple(name for name in split.atoms if name in met),
-        [left, *(formula for component in touched for formula in component.hard)],
+        [left],
+        [formula for component in touched for formula in component.hard],
         [pair for component in touched for pair in component.soft],
     )
     if part is None:
@@ -162,13 +182,21 @@ def check_formula(theory: Theory, formula: Formula, role: str) -> None:
             raise UnknownAtom(name, theory.atoms)
 
 
-def _propagate(parts: Iterable[Formula], fixed: dict[str, bool]) -> dict[Formula, tuple[str, ...]] | None:
-    """Fix the atoms that literals among the parts force, and so on; return what is left, with its atoms."""
-    kept: dict[Formula, tuple[str, ...]] = {}
+def _propagate(
+    parts: Iterable[Formula], settled: Iterable[Formula], fixed: dict[str, bool]
+) -> list[Formula] | None:
+    """Fix the atoms that literals among the parts force, and so on; return what is left of all, in order."""
+    kept: dict[Formula, int] = {}  # with the place it had
     meets: dict[str, list[Formula]] = {}
-    waiting = list(parts)[::-1]
+    waiting = [(part, i) for i, part in enumerate(parts)][::-1]
+    for i, part in enumerate(settled, start=len(waiting)):
+        if part not in kept:
+            kept[part] = i
+            for name in reach(part):
+                meets.setdefault(name, []).append(part)
     while waiting:
-        part = assign(waiting.pop(), fixed)
+        given, i = waiting.pop()
+        part = assign(given, fixed)
         if part is FALSE:
             return None
         if part is TRUE or part in kept:
@@ -177,15 +205,16 @@ def _propagate(parts: Iterable[Formula], fixed: dict[str, bool]) -> dict[Formula
         if seen.op == "literal":
             fixed[seen.label] = seen.parts[0][1]
             for other in meets.pop(seen.label, ()):
-                if kept.pop(other, None) is not None:
-                    waiting.append(other)
+                place = kept.pop(other, None)
+                if place is not None:
+                    waiting.append((other, place))
         elif seen.op == "and" or (seen.op == "or" and len(seen.parts) == 1):
-            waiting += [piece if positive else ~piece for piece, positive in reversed(seen.parts)]
+            waiting += [(piece if positive else ~piece, i) for piece, positive in reversed(seen.parts)]
         else:
-            kept[part] = atoms_of(part)
-            for name in kept[part]:
+            kept[part] = i
+            for name in reach(part):
                 meets.setdefault(name, []).append(part)
-    return kept
+    return sorted(kept, key=kept.__getitem__)
 
 
 def _group(
@@ -204,19 +233,19 @@ def _group(
             name = leader[name]
         return name
 
-    reach = {formula: atoms_of(formula) for formula in (*hard, *soft)}
-    for names in reach.values():
+    scopes = {formula: reach(formula) for formula in (*hard, *soft)}
+    for names in scopes.values():
         for name in names[1:]:
             leader[find(name)] = find(names[0])
-    touched = {name for names in reach.values() for name in names}
+    touched = {name for names in scopes.values() for name in names}
     members: dict[str, tuple[list[str], list[Formula], list[tuple[Formula, int]]]] = {}
     for name in leader:
         if name in touched:
             members.setdefault(find(name), ([], [], []))[0].append(name)
     for formula in hard:
-        members[find(reach[formula][0])][1].append(formula)
+        members[find(scopes[formula][0])][1].append(formula)
     for formula, weight in soft.items():
-        members[find(reach[formula][0])][2].append((formula, weight))
+        members[find(scopes[formula][0])][2].append((formula, weight))
     components = [Component(tuple(a), tuple(h), tuple(s)) for a, h, s in members.values()]
     components.sort(key=lambda component: len(component.atoms))
     return Split(

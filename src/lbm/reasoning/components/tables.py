@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.clauses import definitional
-from lbm.knowledge.formula import CARDINALITIES, Formula, atoms_of, postorder
+from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
 from lbm.knowledge.weighted import check_cells
+from lbm.reasoning.assign import reach
 from lbm.reasoning.clock import tick
 from lbm.reasoning.components.answers import (
     Array,
@@ -38,6 +40,8 @@ MAX_KEPT: Final = 1 << 27
 _FEW: Final = 1 << 16  # models that are all listed even where only the first are wanted
 _LOOK: Final = 1024  # clauses between two looks at the clock
 _NARROW: Final = 6  # atoms of a formula past which elimination may define its parts
+# Truth tables of small formulae, for as long as somebody has the formula.
+_tables: Final[WeakKeyDictionary[Formula, Bools]] = WeakKeyDictionary()
 
 
 def few(models: int, limit: int) -> bool:
@@ -134,7 +138,7 @@ class Buckets:
         wide: list[tuple[Formula, int | None]] = []
         for formula, weight in (*((f, None) for f in self.component.hard), *self.component.soft):
             tick()
-            scope = tuple([place[name] for name in atoms_of(formula)])
+            scope = tuple([place[name] for name in reach(formula)])
             if define and len(scope) > _NARROW:
                 wide.append((formula, weight))
             else:
@@ -159,7 +163,7 @@ class Buckets:
         """
         height = 0
         formulae = (*self.component.hard, *(formula for formula, _ in self.component.soft))
-        for node in postorder(*(formula for formula in formulae if len(atoms_of(formula)) > _NARROW)):
+        for node in postorder(*(formula for formula in formulae if len(reach(formula)) > _NARROW)):
             if node.kind in CARDINALITIES:
                 parts, bound = len(node.args), node.label
                 bounds = {"atleast": (bound,), "atmost": (bound + 1,), "exactly": (bound, bound + 1)}
@@ -376,33 +380,35 @@ class Buckets:
 
 def _times(tables: Iterable[_Table], variable: int, turn: Mapping[int, int], logs: bool) -> _Table:
     """Return the product of the tables that mention ``variable``, which is its last axis."""
-    found = _Table((variable,), None, np.zeros(2) if logs else np.ones(2, np.int64))
-    for table in sorted(tables, key=lambda table: len(table.scope)):
-        scope = tuple(sorted({*found.scope, *table.scope}, key=lambda v: -turn[v]))
-
-        def wide(old: _Table, array: Array, scope: tuple[int, ...] = scope) -> Array:
-            return array.reshape([2 if v in old.scope else 1 for v in scope])
-
-        mine, theirs = wide(found, found.mass), wide(table, table.mass)
-        bits = found.bits + table.bits
+    several = sorted(tables, key=lambda table: len(table.scope))
+    scope = tuple(sorted({variable, *(v for table in several for v in table.scope)}, key=lambda v: -turn[v]))
+    shape = (2,) * len(scope)
+    mass: Array = np.zeros(2) if logs else np.ones(2, np.int64)
+    best: Array | None = None
+    bits = 0
+    for table in several:
+        mine = [2 if v in table.scope else 1 for v in scope]
+        bits += table.bits
         if logs:
-            mass = mine + theirs
+            mass = mass + table.mass.reshape(mine)
         else:
             kind = np.int64 if bits < 62 else object
-            mass = mine.astype(kind, copy=False) * theirs.astype(kind, copy=False)
-        shape = (2,) * len(scope)
-        best: Array | None = None
-        for old in (found, table):
-            if old.best is not None:
-                more = wide(old, old.best)
-                best = np.broadcast_to(more, shape) if best is None else best + more
-        found = _Table(scope, best, mass, bits)
-    return found
+            mass = mass.astype(kind, copy=False) * table.mass.reshape(mine).astype(kind, copy=False)
+        if table.best is not None:
+            more = table.best.reshape(mine)
+            best = np.broadcast_to(more, shape) if best is None else best + more
+    return _Table(scope, best, np.broadcast_to(mass, shape), bits)
 
 
 def _formula_table(formula: Formula, names: Sequence[str]) -> Callable[[tuple[int, ...]], Bools]:
     def table(scope: tuple[int, ...]) -> Bools:
-        return truth_table(formula, [names[variable] for variable in scope])
+        if len(scope) > _NARROW:
+            return truth_table(formula, [names[variable] for variable in scope])
+        known = _tables.get(formula)
+        if known is None:
+            known = _tables[formula] = truth_table(formula, reach(formula))
+        place = {name: i for i, name in enumerate(reach(formula))}
+        return known.transpose([place[names[variable]] for variable in scope])
 
     return table
 

@@ -197,8 +197,12 @@ def solver(
     if method == "elimination":
         return Buckets(component, keep)
     if not component.soft and (keep is None or keep.issuperset(component.atoms)):
-        sizes = Elimination()
-        if math.prod(sizes.size(part) for part in component.hard) <= MAX_CUBES:
+        sizes, cubes = Elimination(), 1
+        for part in component.hard:
+            cubes *= sizes.size(part)
+            if cubes > MAX_CUBES:  # most have too many after a few formulae
+                break
+        else:
             return Cubes(component, MAX_CUBES)
     if size <= _QUICK:
         return Blocks(component)
