@@ -258,6 +258,18 @@ def test_a_theory_asked_twice_is_made_ready_once():
     assert len(query._ready) == query.READY
 
 
+def test_of_large_theories_only_the_last_one_is_kept_ready(monkeypatch):
+    monkeypatch.setattr(query, "HELD", 5)
+    theories = [lbm.Theory([f"x{i}" for i in range(size)]) for size in (2, 3, 7)]
+    kept = [query.reasoner_for(theory) for theory in theories]
+    assert query.reasoner_for(theories[2]) is kept[2]
+    assert len(query._ready) == 1
+    again = query.reasoner_for(theories[0])
+    assert again is not kept[0]
+    query.reasoner_for(theories[1])
+    assert query.reasoner_for(theories[0]) is again
+
+
 def test_threads_that_share_a_reasoner_get_the_answers_of_one(monkeypatch):
     theory = lbm.Theory.parse("\n".join(f"{i + 1}: x{i} -> (x{i + 1} ^ x{i + 2})" for i in range(12)))
     asked = [(f"x{i}", f"x{j}") for i in range(14) for j in range(14)]

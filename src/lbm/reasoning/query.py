@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 READY: Final = 8
 """Theories that are kept ready."""
 
+HELD: Final = 200_000
+"""Formulae that theories kept ready may have together; the one that was asked last is kept in any case."""
+
 _ready: OrderedDict[int, Reasoner] = OrderedDict()
 _lock = Lock()
 
@@ -38,9 +41,13 @@ def reasoner_for(theory: Theory | Machine) -> Reasoner:
         if found is None:
             found = _ready[key] = Reasoner(theory)
         _ready.move_to_end(key)
-        while len(_ready) > READY:
+        while len(_ready) > READY or (len(_ready) > 1 and _held() > HELD):
             _ready.popitem(last=False)
     return found
+
+
+def _held() -> int:
+    return sum(len(reasoner.theory) for reasoner in _ready.values())
 
 
 def ask(
