@@ -174,6 +174,18 @@ def test_an_interrupt_is_one_line_and_status_130(capsys, failing):
     assert one_complaint(capsys) == "lbm: interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("interrupt", "said"), [(KeyboardInterrupt, "interrupted"), (entry.Terminated, "terminated")]
+)
+def test_an_interrupt_behind_another_error_is_one(capsys, failing, interrupt, said):
+    """While a class is made, Python 3.11 turns what one of its parts raises into a RuntimeError."""
+    error = RuntimeError("Error calling __set_name__ on 'cached_property' instance")
+    error.__cause__ = interrupt()
+    failing(error)
+    assert main(["check", "a.lbm"]) == 130
+    assert one_complaint(capsys) == f"lbm: {said}\n"
+
+
 def test_a_reader_that_goes_away_is_not_complained_about(capsys, failing):
     failing(BrokenPipeError())
     assert main(["check", "a.lbm"]) == 141
@@ -332,7 +344,7 @@ class Interrupting:
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 moment, sys.argv = sys.argv[1], ["lbm", "check", "-"]
-for name in ("typing", "contextvars"):
+for name in ("enum", "signal", "typing", "contextvars"):
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Interrupting())
 from lbm.views.entry import main
@@ -341,7 +353,9 @@ sys.exit(main())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
-@pytest.mark.parametrize("module", ["contextvars", "typer", "lbm.errors", "lbm.views.commands", "numpy"])
+@pytest.mark.parametrize(
+    "module", ["enum", "signal", "contextvars", "typer", "lbm.errors", "lbm.views.commands", "numpy"]
+)
 def test_an_interrupt_while_modules_are_loaded_is_one_line(module):
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT, module], input=b"a\n", capture_output=True, check=False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-# An interrupt is answered from here on: what takes a moment to import comes later.
+# An interrupt is answered from here on: what takes a moment to import comes later, and so does the module
+# ``signal``, which gives names to the numbers of this one.
+import _signal as signal  # type: ignore[import-not-found]  # typeshed does not list it
 import os
-import signal
 import sys
 import time
 
@@ -204,7 +205,7 @@ def _listen() -> None:
     try:
         if signal.getsignal(signal.SIGINT) is _quit:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, terminate)
     except ValueError:  # not in the main thread
         return
@@ -233,8 +234,9 @@ def _explain(error: BaseException) -> int:
         traceback.print_exception(error)
     if isinstance(error, LbmError):
         return _complain(error.one_line(), error.exit_status)
-    if isinstance(error, KeyboardInterrupt):
-        return _complain("terminated" if isinstance(error, Terminated) else "interrupted", INTERRUPTED)
+    ended = _interrupt_behind(error)
+    if ended is not None:
+        return _complain("terminated" if isinstance(ended, Terminated) else "interrupted", INTERRUPTED)
     if isinstance(error, BrokenPipeError):
         _forget_output()
         return BROKEN_PIPE
@@ -249,6 +251,13 @@ def _explain(error: BaseException) -> int:
         return _complain(f"{error.strerror or error}; LBM_DEBUG=1 shows where", 2)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return _complain(f"a bug in lbm, please report it: {what}; LBM_DEBUG=1 shows the traceback", 2)
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the interrupt that an error is or comes from: Python may turn one into another error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _complain(message: str, status: int) -> int:
