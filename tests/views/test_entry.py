@@ -378,6 +378,35 @@ def test_a_process_that_is_told_to_end_says_so_in_one_line(tmp_path):
     assert (process.returncode, out, err) == (130, b"", b"lbm: terminated\n")
 
 
+LOST = """
+import os, signal, sys, time
+number, sys.argv[0] = getattr(signal, sys.argv.pop()), "lbm"
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from lbm.views import entry
+from lbm.views.commands import streams
+
+class Heavy:
+    def __del__(self):
+        os.kill(os.getpid(), number)
+
+def read(*_, **__):
+    Heavy()
+    time.sleep(60)
+
+streams.read_theory = read
+sys.exit(entry.main())
+"""  # the command line, but the signal comes in a destructor, whose exceptions Python drops
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+@pytest.mark.parametrize(("number", "said"), [("SIGINT", b"interrupted"), ("SIGTERM", b"terminated")])
+def test_a_signal_that_python_drops_is_heard_all_the_same(number, said):
+    done = subprocess.run(
+        [sys.executable, "-c", LOST, "check", "-", number], capture_output=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"lbm: " + said + b"\n")
+
+
 FOUND = """
 import sys; sys.argv[0] = 'lbm'
 from lbm.views.entry import main

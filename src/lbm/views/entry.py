@@ -20,6 +20,7 @@ MAX_MEMORY = 4 << 30
 LONG = 1024
 """Bytes of a theory past which solvers are started before it is read."""
 
+_AGAIN = 0.01  # seconds after which a signal that was lost is sent again: what lost it has ended by then
 _LATEST = 1.0  # seconds from the start of a process to our first line; more, and it was something else before
 
 
@@ -209,6 +210,20 @@ def _listen() -> None:
             signal.signal(signal.SIGTERM, terminate)
     except ValueError:  # not in the main thread
         return
+    sys.unraisablehook = _hear_again
+
+
+def _hear_again(lost: Any) -> None:
+    """Send a signal again that came where Python drops exceptions, in a destructor for one."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    from threading import Timer
+
+    number = signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+    again = Timer(_AGAIN, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _hear_no_more(status: int) -> None:
