@@ -106,7 +106,8 @@ def _run(arguments: list[str], started: float | None) -> int:
 
     ready.tell = _remark
     streams.begin()
-    options.count_from(time.monotonic() if started is None else started)
+    if started is not None:
+        options.count_from(started)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error: Any = typer.BadParameter.__mro__[1]
     command = typer.main.get_command(app)
