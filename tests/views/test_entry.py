@@ -481,7 +481,7 @@ def test_a_command_that_needs_more_memory_than_it_may_use_says_so_in_one_line():
     assert b"LBM_MEMORY" in done.stderr
 
 
-@pytest.mark.parametrize("said", ["much", "-1", "0", "4X", "1.5G", "٤G"])
+@pytest.mark.parametrize("said", ["much", "-1", "0", "4X", "1.5G", "٤G", "511M", "1"])
 def test_a_memory_budget_that_is_no_number_is_refused(said, monkeypatch):
     monkeypatch.setenv("LBM_MEMORY", said)
     with pytest.raises(LbmError, match="LBM_MEMORY is a number of bytes"):

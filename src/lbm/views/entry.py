@@ -17,6 +17,9 @@ BROKEN_PIPE = 141  # what a shell reports of a program whose reader went away
 MAX_MEMORY = 4 << 30
 """Bytes that a command may use, unless LBM_MEMORY says otherwise."""
 
+LEAST_MEMORY = 512 << 20
+"""Bytes without which a command may fail to load what it needs: libraries then end the process, or wait."""
+
 LONG = 1024
 """Bytes of a theory past which solvers are started before it is read."""
 
@@ -155,12 +158,13 @@ def memory_allowed() -> int | None:
         return None
     unit = {"K": 10, "M": 20, "G": 30, "T": 40}.get(said[-1].upper(), 0)
     number = said[:-1] if unit else said
-    if not (number.isascii() and number.isdigit() and int(number)):
+    allowed = int(number) << unit if number.isascii() and number.isdigit() else 0
+    if allowed < LEAST_MEMORY:
         raise LbmError(
-            f"LBM_MEMORY is a number of bytes, as in 4G or 512M, or none for no limit, got {said!r}: "
-            "correct it, or leave it out for 4G"
+            "LBM_MEMORY is a number of bytes, as in 4G, and 512M at least, or none for no limit, "
+            f"got {said!r}: correct it, or leave it out for 4G"
         )
-    return int(number) << unit
+    return allowed
 
 
 def _bound_memory() -> None:
