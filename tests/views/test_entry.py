@@ -538,6 +538,10 @@ def test_solvers_are_started_before_a_long_file_is_read(tmp_path, monkeypatch):
     [
         (["ask", "-", "a", "--json"], 1, False),
         (["best", "-", "--json"], 1, []),
+        (["entails", "-", "a", "--json"], 1, False),
+        (["log-partition", "-", "--json"], 1, False),
+        (["log-probability", "-", "a=1", "--json"], 1, False),
+        (["sample", "-", "-n", "2", "--json"], 1, False),
         (["count", "-", "--json", "--given", "b"], 2, None),
     ],
 )
