@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -84,3 +85,39 @@ def test_the_checksum_is_what_the_page_says(saved):
         digest.update(f"\n{name} {TYPES[stored]} {list(array.shape)}\n".encode() + array.tobytes())
     assert list(metadata) == ["lbm-model"]
     assert json.loads(metadata["lbm-model"]) == {"sha256": digest.hexdigest(), "version": 1}
+
+
+def test_biases_of_free_literals_are_read_in_the_order_that_the_page_says(tmp_path):
+    """Whoever reads the arrays as the page says gets the classes that the model gives."""
+    (content,) = [
+        row[-1] for row in table("The arrays", "name") if names(row[0]) == ["parameter.literal_bias"]
+    ]
+    assert "first come the units without a literal of a label atom, then those with one" in content
+    rows = pd.DataFrame({"bird": [0, 0, 1, 1] * 5, "wings": [0, 1] * 10})
+    model = lbm.LBMClassifier(
+        knowledge="2: bird -> y\n1: wings & y -> bird",
+        hidden=2,
+        max_epochs=3,
+        random_state=0,
+        literals="free",
+    ).fit(rows, [0, 1, 1, 1] * 5)
+    lbm.save_model(model, tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="np") as file:
+        array = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    units = len(array["knowledge.indptr"]) - 1
+    weights, speaks = np.zeros((3, units)), np.zeros(units, bool)
+    for j in range(units):
+        some = slice(*array["knowledge.indptr"][j : j + 2])
+        weights[array["knowledge.indices"][some], j] = array["parameter.literal_weights"][some]
+        speaks[j] = (array["knowledge.indices"][some] >= 2).any()
+    order = [*np.flatnonzero(~speaks), *np.flatnonzero(speaks)]
+    assert order != sorted(order)
+    bias = np.zeros(units)
+    bias[order] = array["parameter.literal_bias"]
+    weights = np.hstack([weights, np.vstack([array["parameter.weights"], array["parameter.label_weights"]])])
+    inputs = rows[list(model.atoms_)].to_numpy() @ weights[:2] + np.append(
+        bias, array["parameter.hidden_bias"]
+    )
+    scores = [np.logaddexp(0, inputs + label * weights[2]).sum(axis=1) for label in (0, 1)]
+    chance = 1 / (1 + np.exp(scores[0] - scores[1] - array["parameter.label_bias"]))
+    np.testing.assert_allclose(model.predict_proba(rows)[:, 1], chance, atol=1e-5)

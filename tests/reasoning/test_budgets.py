@@ -3,7 +3,7 @@
 import random
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -14,15 +14,16 @@ from lbm.knowledge.clauses import Clauses, counter, definitional
 from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.reasoning import clock, exact, problem, proof
+from lbm.reasoning import clock, exact, problem, proof, reasoner
 from lbm.reasoning.components import order as orders
 from lbm.reasoning.components import tables
 from lbm.reasoning.components.apart import Component, take_apart
+from lbm.reasoning.distributions import Logical
 from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.sampling import problems
+from lbm.reasoning.sampling import diagnostics, estimates, problems
 from lbm.reasoning.search import engines, routes, satisfy
-from lbm.reasoning.status import settle
+from lbm.reasoning.status import Settled, settle
 from tests.oracles import worlds
 
 PHASES = ("_exactly", "_listen", "_run_plainly", "_glance", "_anneal")
@@ -301,6 +302,98 @@ def test_a_log_probability_ends_when_its_time_does(counted_clock):
     with pytest.raises(NoAnswer, match="allow more seconds"):
         lbm.log_probability(theory, world, seconds=0.05)
     assert counted_clock.time - begun <= 0.05 + 5 * counted_clock.step
+
+
+# --- chains ------------------------------------------------------------------------------------------
+
+
+def endless(*_, **__):
+    """Work on, and look at the clock, until it ends the work."""
+    while True:
+        clock.tick()
+
+
+QUESTIONS = {
+    "ask": lambda theory, **how: lbm.ask(theory, "x1", **how),
+    "marginals": lbm.marginals,
+    "sample": lambda theory, **how: lbm.sample(theory, 10, **how),
+    "log_partition": lbm.log_partition,
+}
+
+
+@pytest.fixture
+def charged(counted_clock, monkeypatch):
+    """Let diagnostics take time on the counted clock: a second for ten million numbers."""
+
+    def slow(diagnose):
+        def charge(sums, *more, **options):
+            counted_clock.time += sums.size / 1e7
+            return diagnose(sums, *more, **options)
+
+        return charge
+
+    for name in ("estimate_sums", "judged", "many_estimates"):
+        monkeypatch.setattr(estimates, name, slow(getattr(estimates, name)))
+    return counted_clock
+
+
+@pytest.mark.parametrize("method", ["collapsed", "tempered"])
+@pytest.mark.parametrize("question", ["ask", "marginals", "sample"])
+@pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
+def test_chains_and_their_diagnostics_end_when_their_time_does(question, method, atoms, charged, monkeypatch):
+    """They never agree, look at the clock after every sweep, and are diagnosed when the time is over."""
+    for room in (diagnostics, estimates):
+        monkeypatch.setattr(room, "R_HAT", 0.0)
+    theory = clauses(atoms, 2 * atoms, hard=0.5, most=2)
+    charged.step = 0.01
+    begun, seconds = charged.time, 10 + atoms / 25
+    with suppress(NoAnswer) if method == "tempered" else nullcontext():
+        assert not QUESTIONS[question](theory, method=method, seconds=seconds, seed=0).converged
+    assert charged.time - begun <= seconds + 0.3
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_chains_answer_where_exact_methods_run_out_of_time(question, counted_clock, monkeypatch):
+    for name in ("probability", "marginals", "draw", "log_partition"):
+        monkeypatch.setattr(Logical, name, endless)
+    counted_clock.step = 0.001
+    begun = counted_clock.time
+    theory = Theory(["x1 | x2", (1, "x2 -> x3"), (2, "~x1")])
+    found = QUESTIONS[question](theory, seconds=20, seed=0)
+    assert "that takes more time than there is" in found.note
+    if question == "log_partition":
+        assert abs(found - exact.log_partition(theory)) < 5 * found.error
+    else:
+        assert found.converged
+    assert counted_clock.time - begun <= 20 + 0.05
+
+
+def test_an_exact_answer_that_is_asked_for_is_no_other(counted_clock, monkeypatch):
+    monkeypatch.setattr(Logical, "probability", endless)
+    counted_clock.step = 0.001
+    with pytest.raises(NoAnswer):
+        lbm.ask(Theory(["a | b"]), "a", method="exact", seconds=1)
+
+
+def test_the_status_takes_a_quarter_of_the_time_and_the_probability_has_the_rest(counted_clock, monkeypatch):
+    began = []
+
+    def undecided(*_, deadline, **__):
+        while not clock.spent(deadline):
+            pass
+        return Settled(None)
+
+    def known(*_):
+        began.append(counted_clock.time)
+        return 0.25
+
+    monkeypatch.setattr(reasoner, "settle", undecided)
+    monkeypatch.setattr(Logical, "probability", known)
+    counted_clock.step = 0.01
+    begun = counted_clock.time
+    found = lbm.ask(Theory(["a | b"]), "a", seconds=20)
+    assert (found.status, found.probability) == (None, 0.25)
+    assert began[0] - begun <= 5 + 0.1
 
 
 # --- whoever is right first --------------------------------------------------------------------------

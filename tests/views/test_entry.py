@@ -174,6 +174,18 @@ def test_an_interrupt_is_one_line_and_status_130(capsys, failing):
     assert one_complaint(capsys) == "lbm: interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("interrupt", "said"), [(KeyboardInterrupt, "interrupted"), (entry.Terminated, "terminated")]
+)
+def test_an_interrupt_behind_another_error_is_one(capsys, failing, interrupt, said):
+    """While a class is made, Python 3.11 turns what one of its parts raises into a RuntimeError."""
+    error = RuntimeError("Error calling __set_name__ on 'cached_property' instance")
+    error.__cause__ = interrupt()
+    failing(error)
+    assert main(["check", "a.lbm"]) == 130
+    assert one_complaint(capsys) == f"lbm: {said}\n"
+
+
 def test_a_reader_that_goes_away_is_not_complained_about(capsys, failing):
     failing(BrokenPipeError())
     assert main(["check", "a.lbm"]) == 141
@@ -332,7 +344,7 @@ class Interrupting:
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 moment, sys.argv = sys.argv[1], ["lbm", "check", "-"]
-for name in ("typing", "contextvars"):
+for name in ("enum", "signal", "typing", "contextvars"):
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Interrupting())
 from lbm.views.entry import main
@@ -341,7 +353,9 @@ sys.exit(main())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
-@pytest.mark.parametrize("module", ["contextvars", "typer", "lbm.errors", "lbm.views.commands", "numpy"])
+@pytest.mark.parametrize(
+    "module", ["enum", "signal", "contextvars", "typer", "lbm.errors", "lbm.views.commands", "numpy"]
+)
 def test_an_interrupt_while_modules_are_loaded_is_one_line(module):
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT, module], input=b"a\n", capture_output=True, check=False
@@ -362,6 +376,35 @@ def test_a_process_that_is_told_to_end_says_so_in_one_line(tmp_path):
         finally:
             process.kill()
     assert (process.returncode, out, err) == (130, b"", b"lbm: terminated\n")
+
+
+LOST = """
+import os, signal, sys, time
+number, sys.argv[0] = getattr(signal, sys.argv.pop()), "lbm"
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from lbm.views import entry
+from lbm.views.commands import streams
+
+class Heavy:
+    def __del__(self):
+        os.kill(os.getpid(), number)
+
+def read(*_, **__):
+    Heavy()
+    time.sleep(60)
+
+streams.read_theory = read
+sys.exit(entry.main())
+"""  # the command line, but the signal comes in a destructor, whose exceptions Python drops
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+@pytest.mark.parametrize(("number", "said"), [("SIGINT", b"interrupted"), ("SIGTERM", b"terminated")])
+def test_a_signal_that_python_drops_is_heard_all_the_same(number, said):
+    done = subprocess.run(
+        [sys.executable, "-c", LOST, "check", "-", number], capture_output=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"lbm: " + said + b"\n")
 
 
 FOUND = """
@@ -438,7 +481,7 @@ def test_a_command_that_needs_more_memory_than_it_may_use_says_so_in_one_line():
     assert b"LBM_MEMORY" in done.stderr
 
 
-@pytest.mark.parametrize("said", ["much", "-1", "0", "4X", "1.5G", "٤G"])
+@pytest.mark.parametrize("said", ["much", "-1", "0", "4X", "1.5G", "٤G", "511M", "1"])
 def test_a_memory_budget_that_is_no_number_is_refused(said, monkeypatch):
     monkeypatch.setenv("LBM_MEMORY", said)
     with pytest.raises(LbmError, match="LBM_MEMORY is a number of bytes"):
@@ -495,6 +538,10 @@ def test_solvers_are_started_before_a_long_file_is_read(tmp_path, monkeypatch):
     [
         (["ask", "-", "a", "--json"], 1, False),
         (["best", "-", "--json"], 1, []),
+        (["entails", "-", "a", "--json"], 1, False),
+        (["log-partition", "-", "--json"], 1, False),
+        (["log-probability", "-", "a=1", "--json"], 1, False),
+        (["sample", "-", "-n", "2", "--json"], 1, False),
         (["count", "-", "--json", "--given", "b"], 2, None),
     ],
 )

@@ -53,8 +53,13 @@ def left(deadline: float) -> float | None:
 
 def halfway(deadline: float) -> float:
     """Return the moment at which half of the time up to a deadline will have passed."""
+    return partway(deadline, 0.5)
+
+
+def partway(deadline: float, part: float) -> float:
+    """Return the moment at which this part of the time up to a deadline will have passed."""
     begun = now()
-    return begun + (deadline - begun) / 2
+    return begun + part * (deadline - begun)
 
 
 def spent(deadline: float) -> bool:
@@ -79,8 +84,7 @@ def at_most(seconds: float) -> float:
 
 def share_of_time(part: float) -> float:
     """Return the moment at which this part of what is left of the time will have passed."""
-    begun = now()
-    return begun + part * (_deadline.get() - begun)
+    return partway(_deadline.get(), part)
 
 
 @contextmanager

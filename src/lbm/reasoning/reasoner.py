@@ -17,7 +17,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
 from lbm.reasoning.assign import assign
-from lbm.reasoning.clock import deadline_in, halfway, now, spent, until
+from lbm.reasoning.clock import deadline_in, halfway, partway, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.problem import Problem
@@ -59,6 +59,9 @@ FEW: Final = 256
 
 # Of plain chains, after which those that do not agree are tempered.
 _FIRST_TRY: Final[dict[str, Any]] = {"most": 2048, "patient": False}
+
+_FOR_STATUS: Final = 0.25  # of the time for an answer, before its probability is looked for
+_FOR_CHAINS: Final = 0.8  # of what is then left
 
 _T = TypeVar("_T")
 _Run = tuple[_T, bool, "Ran"]  # what chains found, whether it can be relied upon, and how they ran
@@ -322,7 +325,7 @@ class Reasoner:
                 given=evidence,
                 preferred=False,
                 why=why,
-                deadline=halfway(halfway(effort.deadline)),
+                deadline=partway(effort.deadline, _FOR_STATUS),
             )
         except NoWorlds:
             if about.name == "logical":
@@ -344,7 +347,7 @@ class Reasoner:
                 return told, told.converged, ran
 
             # Whatever chains leave of the time is for the status.
-            part = _Effort(effort.method, effort.sweeps, _most_of(effort.deadline), effort.rng)
+            part = _Effort(effort.method, effort.sweeps, partway(effort.deadline, _FOR_CHAINS), effort.rng)
             found, done, _, note = part.chains(about, run, note)
             return {
                 "probability": found.probability,
@@ -579,12 +582,6 @@ def _effort(
     if sweeps is not None and sweeps < 1:
         raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
     return _Effort(method, sweeps, deadline_in(seconds), np.random.default_rng(seed))
-
-
-def _most_of(deadline: float) -> float:
-    """Return the moment at which four fifths of the time up to a deadline will have passed."""
-    begun = now()
-    return begun + 0.8 * (deadline - begun)
 
 
 def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:

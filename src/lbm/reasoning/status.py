@@ -9,7 +9,8 @@ from typing import Final
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.clock import LEAST, left, now, spent
+from lbm.reasoning import clock
+from lbm.reasoning.clock import LEAST, left, spent
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import entailed, satisfiable
 
@@ -108,7 +109,7 @@ def prefer(
 
 def nothing(theory: Theory | Problem, given: Formula | None, deadline: float = math.inf) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    seconds = left(max(deadline, now() + LEAST))
+    seconds = left(max(deadline, clock.now() + LEAST))
     if given is not None and satisfiable(theory, seconds=seconds) is False:
         given = None
     return NoWorlds(given)

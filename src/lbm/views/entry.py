@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-# An interrupt is answered from here on: what takes a moment to import comes later.
+# An interrupt is answered from here on: what takes a moment to import comes later, and so does the module
+# ``signal``, which gives names to the numbers of this one.
+import _signal as signal  # type: ignore[import-not-found]  # typeshed does not list it
 import os
-import signal
 import sys
 import time
 
@@ -16,9 +17,13 @@ BROKEN_PIPE = 141  # what a shell reports of a program whose reader went away
 MAX_MEMORY = 4 << 30
 """Bytes that a command may use, unless LBM_MEMORY says otherwise."""
 
+LEAST_MEMORY = 512 << 20
+"""Bytes without which a command may fail to load what it needs: libraries then end the process, or wait."""
+
 LONG = 1024
 """Bytes of a theory past which solvers are started before it is read."""
 
+_AGAIN = 0.01  # seconds after which a signal that was lost is sent again: what lost it has ended by then
 _LATEST = 1.0  # seconds from the start of a process to our first line; more, and it was something else before
 
 
@@ -104,7 +109,8 @@ def _run(arguments: list[str], started: float | None) -> int:
 
     ready.tell = _remark
     streams.begin()
-    options.count_from(time.monotonic() if started is None else started)
+    if started is not None:
+        options.count_from(started)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error: Any = typer.BadParameter.__mro__[1]
     command = typer.main.get_command(app)
@@ -152,12 +158,13 @@ def memory_allowed() -> int | None:
         return None
     unit = {"K": 10, "M": 20, "G": 30, "T": 40}.get(said[-1].upper(), 0)
     number = said[:-1] if unit else said
-    if not (number.isascii() and number.isdigit() and int(number)):
+    allowed = int(number) << unit if number.isascii() and number.isdigit() else 0
+    if allowed < LEAST_MEMORY:
         raise LbmError(
-            f"LBM_MEMORY is a number of bytes, as in 4G or 512M, or none for no limit, got {said!r}: "
-            "correct it, or leave it out for 4G"
+            "LBM_MEMORY is a number of bytes, as in 4G, and 512M at least, or none for no limit, "
+            f"got {said!r}: correct it, or leave it out for 4G"
         )
-    return int(number) << unit
+    return allowed
 
 
 def _bound_memory() -> None:
@@ -204,10 +211,24 @@ def _listen() -> None:
     try:
         if signal.getsignal(signal.SIGINT) is _quit:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, terminate)
     except ValueError:  # not in the main thread
         return
+    sys.unraisablehook = _hear_again
+
+
+def _hear_again(lost: Any) -> None:
+    """Send a signal again that came where Python drops exceptions, in a destructor for one."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    from threading import Timer
+
+    number = signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+    again = Timer(_AGAIN, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _hear_no_more(status: int) -> None:
@@ -233,8 +254,9 @@ def _explain(error: BaseException) -> int:
         traceback.print_exception(error)
     if isinstance(error, LbmError):
         return _complain(error.one_line(), error.exit_status)
-    if isinstance(error, KeyboardInterrupt):
-        return _complain("terminated" if isinstance(error, Terminated) else "interrupted", INTERRUPTED)
+    ended = _interrupt_behind(error)
+    if ended is not None:
+        return _complain("terminated" if isinstance(ended, Terminated) else "interrupted", INTERRUPTED)
     if isinstance(error, BrokenPipeError):
         _forget_output()
         return BROKEN_PIPE
@@ -249,6 +271,13 @@ def _explain(error: BaseException) -> int:
         return _complain(f"{error.strerror or error}; LBM_DEBUG=1 shows where", 2)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return _complain(f"a bug in lbm, please report it: {what}; LBM_DEBUG=1 shows the traceback", 2)
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the interrupt that an error is or comes from: Python may turn one into another error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _complain(message: str, status: int) -> int:

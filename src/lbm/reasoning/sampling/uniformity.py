@@ -69,7 +69,7 @@ def distance(theory: Theory, rows: Bools, given: Formula | None, deadline: float
     rows
         Shape (draws, atoms), columns in the order of the theory's atoms.
     deadline
-        Of ``time.monotonic()``, by which it must be measured.
+        By which it must be measured.
     """
     hard = Theory.from_parts(theory.atoms, tuple(s for s in theory if s.weight is None))
     problem = Problem(hard, given)

@@ -7,7 +7,6 @@ distribution.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +15,7 @@ import numpy as np
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.clock import spent
 from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.engine.lanes import Weights, advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES, Floats
@@ -55,7 +55,7 @@ def harvest(
     for worlds, done in _coolings(landscape, rng):
         sweeps += done
         waiting.append(worlds)
-        if (late := time.monotonic() > deadline) or sum(map(len, waiting)) >= min(_BATCH, n - number):
+        if (late := spent(deadline)) or sum(map(len, waiting)) >= min(_BATCH, n - number):
             some = np.concatenate(waiting)
             found.append(some[_are_models(theory, given, some)])
             number += len(found[-1])

@@ -89,7 +89,7 @@ def positive(value: float | None) -> float | None:
 
 
 def count_from(started: float) -> None:
-    """Let the time that ``--seconds`` allows begin at a moment of ``time.monotonic``."""
+    """Let the time that ``--seconds`` allows begin at a moment of ``time.monotonic``; else it begins now."""
     _started.set(started)
 
 
