@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from lbm import Theory, ask
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
@@ -850,3 +852,25 @@ def test_interrupted_draws_leave_no_file(theories):
     before = sorted(theories.iterdir())
     assert interrupted_chains("sample", "nixon.lbm", "-n", "10", "-o", "out.csv") == ""
     assert sorted(theories.iterdir()) == before
+
+
+# --- results print themselves ----------------------------------------------------------------------
+
+
+def said_by(found):
+    """Return the lines of a result, and its facts as a program reads them: iterators are lists in JSON."""
+    facts = {name: list(fact) if isinstance(fact, Iterator) else fact for name, fact in found.facts().items()}
+    return list(found.lines()), json.loads(json.dumps(facts))
+
+
+@pytest.mark.parametrize("name", ["nixon.lbm", "mixed.lbm", "range.lbm", "soft.wcnf"])
+@pytest.mark.parametrize("why", [False, True])
+def test_an_answer_says_what_ask_prints(lbm, told, name, why):
+    theory = Theory.load(name)
+    query, given = theory.atoms[0], f"~{theory.atoms[-1]}"
+    for method in ("exact", "collapsed"):
+        options = ["--given", given, "--method", method, "--sweeps", 50, "--seed", 1, *(["--why"] * why)]
+        answer = ask(theory, query, given=given, method=method, sweeps=50, seed=1, why=why)
+        lines, facts = said_by(answer)
+        assert lbm("ask", name, query, *options)[1] == lines
+        assert list(told("ask", name, query, *options)[1].items()) == list(facts.items())

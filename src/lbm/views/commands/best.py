@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from lbm.views.commands import facts, options, streams
+from lbm.views.commands import options, streams
 
 if TYPE_CHECKING:
     from lbm.errors import NoWorlds
@@ -113,7 +113,7 @@ def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
     verdict = prove(theory, given=evidence, seconds=SECONDS)
     clashing = [theory.statements[number] for number in verdict.clash]
     if as_json:
-        streams.say_json({"worlds": [], "clash": [facts.of_statement(s) for s in clashing]})
+        streams.say_json({"worlds": [], "clash": [statement.facts() for statement in clashing]})
         return
     least = "" if verdict.minimal else " (fewer may do)"
     if clashing:
@@ -155,15 +155,18 @@ def _dimacs(found: Best, told: Best | None) -> Iterator[str]:
 
 
 def _facts(theory: Theory, found: Best) -> dict[str, Any]:
+    from lbm.knowledge.numbers import plain
+    from lbm.reasoning.answer import world_facts
+
     return {
-        "worlds": (facts.of_world(world) for world in found.worlds),
-        "scores": [streams.exact(score) for score in found.scores],
-        "satisfied": streams.exact(found.satisfied),
-        "lost": streams.exact(found.lost),
-        "broken": (facts.of_statement(theory.statements[number]) for number in found.broken),
+        "worlds": (world_facts(world) for world in found.worlds),
+        "scores": [plain(score) for score in found.scores],
+        "satisfied": plain(found.satisfied),
+        "lost": plain(found.lost),
+        "broken": (theory.statements[number].facts() for number in found.broken),
         "optimal": found.optimal,
-        "bound": streams.exact(found.bound),
-        "gap": streams.exact(found.gap),
+        "bound": plain(found.bound),
+        "gap": plain(found.gap),
         "method": found.method,
         "complete": found.complete,
     }

@@ -103,6 +103,7 @@ def _save(machine: Machine, output: str) -> None:
 
 
 def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
+    from lbm.knowledge.numbers import plain
     from lbm.machine.equation import MAX_TERMS
 
     theory = machine.theory
@@ -111,23 +112,21 @@ def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
         "atoms": machine.declared,
         "definitions": machine.definitions,
         "epsilon": machine.epsilon,
-        "hard_weight": streams.exact(machine.hard_weight),
-        "offset": streams.exact(machine.offset),
-        "formulae": (
-            {"text": str(s.formula), "weight": streams.exact(s.weight), "line": s.line} for s in theory
-        ),
+        "hard_weight": plain(machine.hard_weight),
+        "offset": plain(machine.offset),
+        "formulae": ({"text": str(s.formula), "weight": plain(s.weight), "line": s.line} for s in theory),
         "units": (
             {
                 "cube": str(unit.cube),
                 "literals": unit.cube.literals,
-                "weight": streams.exact(unit.weight),
-                "bias": streams.exact(unit.bias),
+                "weight": plain(unit.weight),
+                "bias": plain(unit.bias),
                 "formulae": unit.formulae,
                 "definitions": unit.definitions,
             }
             for unit in machine.units
         ),
-        "visible_bias": [streams.exact(bias) for bias in machine.visible_bias.tolist()],
+        "visible_bias": [plain(bias) for bias in machine.visible_bias.tolist()],
         "energy": machine.equation(latex=latex) if machine.weights.nnz <= MAX_TERMS else None,
     }
 

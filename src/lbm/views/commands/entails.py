@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lbm.views.commands import facts, options, streams
+from lbm.views.commands import options, streams
 
 
 class Mode(StrEnum):
@@ -41,7 +41,7 @@ def entails_query(
     """
     del seed  # a proof is not random
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
-    from lbm.reasoning.answer import because, world_shown
+    from lbm.reasoning.answer import because, world_facts, world_shown
     from lbm.reasoning.query import reasoner_for
 
     with streams.working("looking for a proof"):
@@ -54,9 +54,9 @@ def entails_query(
                 "entails": follows,
                 "mode": mode.value,
                 "status": settled.status,
-                "reasons": [facts.of_statement(statement) for statement in reasons],
+                "reasons": [statement.facts() for statement in reasons],
                 "minimal": settled.minimal if follows else None,
-                "world": None if follows or settled.world is None else facts.of_world(settled.world),
+                "world": None if follows or settled.world is None else world_facts(settled.world),
             }
         )
         return 0 if follows else 1

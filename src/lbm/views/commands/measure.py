@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lbm.errors import ParseError
-from lbm.views.commands import facts, options, streams
+from lbm.views.commands import options, streams
 
 World = Annotated[
     str,
@@ -141,10 +141,12 @@ def _say(
     if not as_json:
         streams.say(repr(found))
         return
+    from lbm.reasoning.answer import finite
+
     said = confidence if distribution is options.Distribution.machine else None
     streams.say_json(
         {
-            name: facts.finite(found),
+            name: finite(found),
             "distribution": distribution.value,
             "temperature": temperature,
             "confidence": said,

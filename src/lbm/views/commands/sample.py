@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from lbm.errors import FileError, MissingExtra
-from lbm.views.commands import facts, options, streams
+from lbm.views.commands import options, streams
 
 if TYPE_CHECKING:
     from lbm.reasoning.answer import Draws
@@ -97,13 +97,15 @@ def sample_worlds(
 
 
 def _facts(drawn: Draws) -> dict[str, Any]:
+    from lbm.reasoning.answer import sampled_facts
+
     return {
         "method": drawn.method,
         "distribution": drawn.distribution,
         "temperature": drawn.temperature,
         "confidence": drawn.confidence,
         "independent": drawn.independent,
-        **facts.of_chains(drawn.estimate, drawn.sweeps, drawn.note),
+        **sampled_facts(drawn.estimate, drawn.sweeps, drawn.note),
     }
 
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -143,20 +142,6 @@ def working(what: str) -> AbstractContextManager[object]:
 
 
 # --- words ---------------------------------------------------------------------------------------
-
-
-def exact(weight: Decimal | float | None) -> int | float | str | None:
-    """Return a weight for JSON: a number if a double can hold it as written, otherwise text.
-
-    >>> exact(1000), exact(Decimal("2.50")), exact(2**60), exact(Decimal("0.1000000000000000000001"))
-    (1000, 2.5, '1152921504606846976', '0.1000000000000000000001')
-    """
-    if weight is None:
-        return None
-    number = float(weight)
-    if not isinstance(weight, float) and Decimal(repr(number)) != weight:
-        return str(weight)
-    return int(number) if number.is_integer() and abs(number) <= 2**53 else number
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
