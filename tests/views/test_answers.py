@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from lbm import Theory, ask
+from lbm import Theory, ask, models
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
@@ -874,3 +874,12 @@ def test_an_answer_says_what_ask_prints(lbm, told, name, why):
         lines, facts = said_by(answer)
         assert lbm("ask", name, query, *options)[1] == lines
         assert list(told("ask", name, query, *options)[1].items()) == list(facts.items())
+
+
+@pytest.mark.parametrize("limit", [None, 2, 300])
+@pytest.mark.parametrize("name", ["mixed.lbm", "idle.lbm", "bare.lbm", "shown.cnf"])
+def test_models_say_what_models_prints(lbm, told, name, limit):
+    options = [] if limit is None else ["--limit", limit]
+    lines, facts = said_by(models(Theory.load(name), limit=limit))
+    assert lbm("models", name, *options)[1] == lines
+    assert list(told("models", name, *options)[1].items()) == list(facts.items())

@@ -91,7 +91,7 @@ def sample_worlds(
         streams.say_json({"atoms": list(drawn.atoms), "worlds": rows, **_facts(drawn), **_evenness(far)})
     else:
         if out is None:
-            streams.say_worlds(drawn)
+            streams.say_each(drawn.world_lines())
         streams.remark(*drawn.lines(), *([] if far is None else [str(far)]))
     return 0 if drawn.converged else 3
 

@@ -15,7 +15,6 @@ from lbm.views.entry import one_line, say_aside
 
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
-    from lbm.reasoning.components.answers import Worlds
 
 LISTED: Final = 60
 """Lists up to this long are printed whole."""
@@ -74,17 +73,13 @@ def name_of(file: str) -> str:
 
 def say(*lines: str) -> None:
     """Print lines."""
+    say_each(lines)
+
+
+def say_each(lines: Iterable[str]) -> None:
+    """Print lines as they come: all of them may not fit into memory."""
     for line in lines:
         print(line)
-
-
-def say_worlds(worlds: Worlds) -> None:
-    """Print one world a line, as ``n=1 r=0``."""
-    from lbm.knowledge.formula import quote
-
-    names = [quote(name) for name in worlds.atoms]
-    for row in worlds.array:
-        print(" ".join(f"{name}={value:d}" for name, value in zip(names, row.tolist(), strict=True)))
 
 
 def say_json(facts: dict[str, Any]) -> None:
