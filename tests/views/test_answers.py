@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from lbm import Theory, ask, models
+from lbm import Theory, ask, models, sample, uniformity
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
@@ -883,3 +883,19 @@ def test_models_say_what_models_prints(lbm, told, name, limit):
     lines, facts = said_by(models(Theory.load(name), limit=limit))
     assert lbm("models", name, *options)[1] == lines
     assert list(told("models", name, *options)[1].items()) == list(facts.items())
+
+
+@pytest.mark.parametrize("method", ["exact", "collapsed", "fast"])
+@pytest.mark.parametrize("name", ["mixed.lbm", "idle.lbm", "soft.wcnf"])
+def test_draws_and_their_distance_say_what_sample_prints(lbm, told, name, method):
+    theory = Theory.load(name)
+    drawn = sample(theory, 7, method=method, sweeps=50, seed=1)
+    far = uniformity(theory, drawn)
+    lines, facts = said_by(drawn)
+    options = ["-n", 7, "--method", method, "--sweeps", 50, "--seed", 1]
+    _, out, err = lbm("sample", name, *options, "--uniformity")
+    assert out == list(drawn.world_lines())
+    assert err.splitlines() == [f"lbm: {line}" for line in [*lines, *far.lines()]]
+    assert list(told("sample", name, *options)[1].items()) == list(facts.items())
+    assert told("sample", name, *options, "--uniformity")[1] == {**facts, "distance": far.facts()}
+    assert told("sample", name, *options, "-o", "out.csv")[1] == {**facts, "worlds": []}

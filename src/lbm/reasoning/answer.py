@@ -180,6 +180,19 @@ class Draws(Worlds):
             *([] if self.estimate is None else sampled_lines(self.estimate, self.sweeps, self.note)),
         ]
 
+    def facts(self) -> dict[str, Any]:
+        """Return the worlds for JSON, as an iterator, and how they were drawn."""
+        return {
+            "atoms": list(self.atoms),
+            "worlds": self.world_facts(),
+            "method": self.method,
+            "distribution": self.distribution,
+            "temperature": self.temperature,
+            "confidence": self.confidence,
+            "independent": self.independent,
+            **sampled_facts(self.estimate, self.sweeps, self.note),
+        }
+
     def __repr__(self) -> str:
         return f"<Draws: {'; '.join(self.lines())}>"
 
