@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from lbm import Theory, ask, models, sample, uniformity
+from lbm import Reasoner, Theory, ask, models, sample, uniformity
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
@@ -899,3 +899,14 @@ def test_draws_and_their_distance_say_what_sample_prints(lbm, told, name, method
     assert list(told("sample", name, *options)[1].items()) == list(facts.items())
     assert told("sample", name, *options, "--uniformity")[1] == {**facts, "distance": far.facts()}
     assert told("sample", name, *options, "-o", "out.csv")[1] == {**facts, "worlds": []}
+
+
+@pytest.mark.parametrize("mode", ["entailed", "preferred"])
+@pytest.mark.parametrize("query", ["true", "a", "~a", "a | b", "a & b", "a -> a", "~b & c"])
+@pytest.mark.parametrize("given", [None, "~c", "a | b | c"])
+def test_a_proof_says_what_entails_prints(lbm, told, query, mode, given):
+    options = ["--mode", mode, *([] if given is None else ["--given", given])]
+    proof = Reasoner(Theory.load("mixed.lbm")).settle(query, given=given, mode=mode, why=True)
+    lines, facts = said_by(proof)
+    assert lbm("entails", "mixed.lbm", query, *options) == (0 if proof.follows else 1, lines, "")
+    assert list(told("entails", "mixed.lbm", query, *options)[1].items()) == list(facts.items())

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -272,8 +272,7 @@ class Reasoner:
         seconds: float | None = SECONDS,
     ) -> bool:
         """Return whether a formula follows: see :func:`lbm.entails`."""
-        status = self.settle(query, given=given, mode=mode, seconds=seconds).status
-        return status == "entailed" or status == mode
+        return self.settle(query, given=given, mode=mode, seconds=seconds).follows
 
     def settle(
         self,
@@ -293,7 +292,8 @@ class Reasoner:
         )
         if found.status is None:
             raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
-        return found
+        reasons = tuple(self.theory.statements[number] for number in found.why)
+        return replace(found, mode=mode, given=evidence, reasons=reasons)
 
     # -- probabilities --
 
