@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from lbm import Reasoner, Theory, ask, models, sample, uniformity
+from lbm import Reasoner, Theory, ask, best, models, sample, uniformity
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
@@ -910,3 +910,30 @@ def test_a_proof_says_what_entails_prints(lbm, told, query, mode, given):
     lines, facts = said_by(proof)
     assert lbm("entails", "mixed.lbm", query, *options) == (0 if proof.follows else 1, lines, "")
     assert list(told("entails", "mixed.lbm", query, *options)[1].items()) == list(facts.items())
+
+
+# 70 formulae are lost, and 2^5 worlds lose the same
+MANY = "".join(f"{1 + (i >= 5)}: x{i}\n1: ~x{i}\n" for i in range(70))
+
+
+@pytest.mark.parametrize("options", [{}, {"top": 3}, {"every": True}], ids=str)
+@pytest.mark.parametrize("name", ["nixon.lbm", "mixed.lbm", "range.lbm", "bare.lbm", "soft.wcnf", "many.lbm"])
+def test_the_best_worlds_say_what_best_prints(lbm, told, theories, monkeypatch, name, options):
+    (theories / "many.lbm").write_text(MANY)
+    found = best(Theory.load(name), **options)
+    lines, facts = said_by(found)
+    if name == "many.lbm" and "every" in options:
+        assert len(found.worlds) == 32
+        assert "and 12 more" in repr(found).splitlines()
+        assert "  and 50 more: facts() lists them" in lines
+    # One search for all three, since which method ends first is a matter of time.
+    monkeypatch.setattr("lbm.reasoning.optimum.best", lambda *_, **__: found)
+    assert lbm("best", name)[1] == [line.replace("facts() lists", "--json lists") for line in lines]
+    assert list(told("best", name)[1].items()) == list(facts.items())
+
+
+def test_a_notebook_shows_worlds_as_code_and_the_rest_as_text():
+    page = best(Theory.parse("'<b>' ^ a\n2: a\n2: '<b>'"), every=True)._repr_html_()
+    assert page.count("<code>") == 2
+    assert "<code>&#x27;&lt;b&gt;&#x27;=1 a=0   score 2</code>" in page
+    assert page.endswith("<div>broken:</div><div>  2: &#x27;&lt;b&gt;&#x27;</div>")

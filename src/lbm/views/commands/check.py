@@ -11,7 +11,6 @@ from lbm.views.commands.streams import counted, say
 
 if TYPE_CHECKING:
     from lbm.knowledge.formula import Formula
-    from lbm.knowledge.parser import Statement
     from lbm.knowledge.theory import Theory
     from lbm.reasoning.proof import Verdict
 
@@ -123,7 +122,7 @@ def _facts(name: str, theory: Theory, size: Size, verdict: Verdict) -> dict[str,
         "satisfiable": verdict.satisfiable,
         "clash": (
             {"formula": number, "line": statement.line, "text": str(statement.formula)}
-            for number, statement in _clashing(theory, verdict)
+            for number, statement in ((number, theory.statements[number]) for number in verdict.clash)
         ),
         "minimal": verdict.minimal if verdict.clash else None,
     }
@@ -156,16 +155,11 @@ def _lines(name: str, theory: Theory, size: Size, verdict: Verdict, seconds: flo
             f"unsatisfiable: these {many:,} hard formulae clash; fewer may do, but not within "
             f"{seconds:g} seconds: --seconds allows more"
         )
-    from lbm.knowledge.theory import shown
+    from lbm.knowledge.theory import shown, some_shown
 
-    printed = streams.listed(verdict.clash)
-    for number, statement in _clashing(theory, verdict, printed):
+    def clashing(number: int) -> str:
+        statement = theory.statements[number]
         where = f"line {statement.line}" if statement.line is not None else f"clause {number + 1}"
-        yield f"  {where}: {shown(statement.formula)}"
-    if printed < many:
-        yield f"  and {many - printed:,} more: --json lists them"
+        return f"{where}: {shown(statement.formula)}"
 
-
-def _clashing(theory: Theory, verdict: Verdict, shown: int | None = None) -> Iterator[tuple[int, Statement]]:
-    for number in verdict.clash[:shown]:
-        yield number, theory.statements[number]
+    yield from some_shown(verdict.clash, clashing, "--json")

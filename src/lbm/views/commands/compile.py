@@ -136,7 +136,7 @@ def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
 
 def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     from lbm.knowledge.formula import quote
-    from lbm.knowledge.theory import statement_shown
+    from lbm.knowledge.theory import how_many_listed, statement_shown
     from lbm.machine.equation import MAX_TERMS, number
 
     theory = machine.theory
@@ -144,12 +144,12 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     hard, soft = streams.count_statements(theory)
     for names, what in ((machine.declared, "atom"), (machine.definitions, "definitional atom")):
         if names or what == "atom":
-            shown = streams.listed(names, everything)
+            shown = how_many_listed(names, everything)
             more = f", and {len(names) - shown:,} more" if shown < len(names) else ""
             yield f"{counted(len(names), what)}: {', '.join(map(quote, names[:shown]))}{more}"
 
     yield streams.formulae_counted(hard, soft)
-    shown = streams.listed(theory.statements, everything)
+    shown = how_many_listed(theory.statements, everything)
     numbered = enumerate(islice(theory, shown), start=1)
     yield from streams.table(((str(i), statement_shown(s)) for i, s in numbered), right=(0,))
     if shown < len(theory):
@@ -160,7 +160,7 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
         yield f"offset {number(machine.offset)}"
 
     yield f"{counted(machine.hidden, 'hidden unit')}, ε = {number(machine.epsilon)}"
-    shown = streams.listed(machine.units, everything)
+    shown = how_many_listed(machine.units, everything)
     yield from streams.table(_unit_rows(machine, shown), right=(1,))
     if shown < machine.hidden:
         yield f"  and {machine.hidden - shown:,} more: --all prints them, -o saves the machine"

@@ -16,12 +16,6 @@ from lbm.views.entry import one_line, say_aside
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
 
-LISTED: Final = 60
-"""Lists up to this long are printed whole."""
-
-FIRST: Final = 20
-"""How many of a longer list are printed."""
-
 STANDARD_INPUT: Final = "<stdin>"
 
 _told: Final[ContextVar[bool]] = ContextVar("told")  # a JSON object was printed
@@ -147,11 +141,6 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 def formulae_counted(hard: int, soft: int) -> str:
     """Return ``4 formulae (1 hard, 3 soft)``."""
     return f"{counted(hard + soft, 'formula', 'formulae')} ({hard:,} hard, {soft:,} soft)"
-
-
-def listed(items: Sequence[Any], everything: bool = False) -> int:
-    """Return how many of a list are printed: all if they are few or all are wanted, else the first."""
-    return len(items) if everything or len(items) <= LISTED else FIRST
 
 
 def table(rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> Iterator[str]:
