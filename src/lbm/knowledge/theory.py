@@ -5,10 +5,10 @@ A formula is hard (a hard constraint), or soft (a soft constraint) and has a wei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from lbm.errors import ParseError, WeightError
 from lbm.knowledge.clauses import Clauses
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
 ATOMS_PER_LINE: Final = 1000
 """Names on one ``atoms`` line of what we write: a line has its limit, a vocabulary has none."""
-
-LISTED: Final = 60
-"""Lists up to this long are printed whole."""
-
-FIRST: Final = 20
-"""How many of a longer list are printed."""
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -263,20 +255,6 @@ def statement_shown(statement: Statement) -> str:
     """Return the text of a formula with its weight, cut if it is long."""
     text = shown(statement.formula)
     return text if statement.weight is None else f"{statement.weight}: {text}"
-
-
-def how_many_listed(items: Sequence[Any], everything: bool = False) -> int:
-    """Return how many of a list are printed: all if they are few or all are wanted, else the first."""
-    return len(items) if everything or len(items) <= LISTED else FIRST
-
-
-def some_shown(items: Sequence[_T], show: Callable[[_T], str], rest: str) -> Iterator[str]:
-    """Yield a line for each item or, if they are many, for the first ones, and then what lists the rest."""
-    printed = how_many_listed(items)
-    for item in items[:printed]:
-        yield f"  {show(item)}"
-    if printed < len(items):
-        yield f"  and {len(items) - printed:,} more: {rest} lists them"
 
 
 def _statement(item: object) -> Statement:

@@ -23,7 +23,8 @@ from lbm.errors import NoAnswer, UnknownAtom
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.numbers import Weight, exact_sum, magnitude, plain
 from lbm.knowledge.parser import Statement
-from lbm.knowledge.theory import Theory, some_shown, statement_shown
+from lbm.knowledge.printed import some_shown
+from lbm.knowledge.theory import Theory, statement_shown
 from lbm.reasoning.answer import world_facts, world_shown
 from lbm.reasoning.clock import deadline_in
 from lbm.reasoning.problem import Problem

@@ -105,7 +105,8 @@ def best_world(
 def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
     """Name a minimal set of hard formulae that clash, among themselves or with the evidence."""
     from lbm.knowledge.formula import Formula
-    from lbm.knowledge.theory import shown, some_shown
+    from lbm.knowledge.printed import some_shown
+    from lbm.knowledge.theory import shown
     from lbm.reasoning.proof import prove
 
     evidence = error.evidence if isinstance(error.evidence, Formula) else None

@@ -155,7 +155,8 @@ def _lines(name: str, theory: Theory, size: Size, verdict: Verdict, seconds: flo
             f"unsatisfiable: these {many:,} hard formulae clash; fewer may do, but not within "
             f"{seconds:g} seconds: --seconds allows more"
         )
-    from lbm.knowledge.theory import shown, some_shown
+    from lbm.knowledge.printed import some_shown
+    from lbm.knowledge.theory import shown
 
     def clashing(number: int) -> str:
         statement = theory.statements[number]

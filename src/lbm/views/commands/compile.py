@@ -136,7 +136,8 @@ def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
 
 def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     from lbm.knowledge.formula import quote
-    from lbm.knowledge.theory import how_many_listed, statement_shown
+    from lbm.knowledge.printed import how_many_listed, table
+    from lbm.knowledge.theory import statement_shown
     from lbm.machine.equation import MAX_TERMS, number
 
     theory = machine.theory
@@ -151,7 +152,7 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     yield streams.formulae_counted(hard, soft)
     shown = how_many_listed(theory.statements, everything)
     numbered = enumerate(islice(theory, shown), start=1)
-    yield from streams.table(((str(i), statement_shown(s)) for i, s in numbered), right=(0,))
+    yield from table(((str(i), statement_shown(s)) for i, s in numbered), right=(0,))
     if shown < len(theory):
         yield f"  and {len(theory) - shown:,} more"
     if hard and soft:
@@ -161,7 +162,7 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
 
     yield f"{counted(machine.hidden, 'hidden unit')}, ε = {number(machine.epsilon)}"
     shown = how_many_listed(machine.units, everything)
-    yield from streams.table(_unit_rows(machine, shown), right=(1,))
+    yield from table(_unit_rows(machine, shown), right=(1,))
     if shown < machine.hidden:
         yield f"  and {machine.hidden - shown:,} more: --all prints them, -o saves the machine"
     yield f"energy function of {counted(machine.weights.nnz, 'weight')}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from lbm.errors import FileError, LbmError, LimitExceeded
@@ -141,23 +140,6 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 def formulae_counted(hard: int, soft: int) -> str:
     """Return ``4 formulae (1 hard, 3 soft)``."""
     return f"{counted(hard + soft, 'formula', 'formulae')} ({hard:,} hard, {soft:,} soft)"
-
-
-def table(rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> Iterator[str]:
-    """Yield rows with their columns below one another; columns in ``right`` end together.
-
-    Widths come from the first thousand rows, so that a table of a million is printed as it comes.
-    """
-    rows = iter(rows)
-    head = list(islice(rows, 1000))
-    widths = [max(map(len, column)) for column in zip(*head, strict=True)]
-    for part in (head, rows):
-        for row in part:
-            cells = [
-                cell.rjust(width) if i in right else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            yield ("  " + "  ".join(cells)).rstrip()
 
 
 def count_statements(theory: Theory) -> tuple[int, int]:
