@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from lbm.knowledge.parser import Statement
     from lbm.reasoning.sampling.diagnostics import Estimate
 
-DISTRIBUTIONS: Final = ("logical", "machine")
-"""What a probability may be about: the models and their scores, or a machine as built."""
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:

@@ -15,8 +15,9 @@ from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
-from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
+from lbm.reasoning.answer import Answer, Draws, Marginals
 from lbm.reasoning.assign import assign
+from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION, check_choice
 from lbm.reasoning.clock import deadline_in, halfway, now, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
@@ -35,21 +36,6 @@ if TYPE_CHECKING:
 
 Evidence = Formula | str | Mapping[str, Any] | None
 """Any formula, its text, or truth values by name."""
-
-METHODS: Final = ("auto", "exact", "collapsed", "tempered", "gibbs")
-"""How a probability is found or a world drawn; auto: exactly, and where that is too much by chains.
-
-Chains are collapsed first; where they do not agree, tempered.
-"""
-
-FAST: Final = "fast"
-"""One more way to draw models: by annealing, neither uniform nor weighted."""
-
-POPULATION: Final = "population"
-"""How log Z is estimated where it cannot be summed."""
-
-MODES: Final = ("entailed", "preferred")
-"""What may follow: a formula true in every model, or in every best one."""
 
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
@@ -585,9 +571,3 @@ def _most_of(deadline: float) -> float:
     """Return the moment at which four fifths of the time up to a deadline will have passed."""
     begun = now()
     return begun + 0.8 * (deadline - begun)
-
-
-def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:
-    """Raise unless ``chosen`` is one of the choices."""
-    if chosen not in choices:
-        raise ValueError(f"expected a {what} among {', '.join(choices)}, got {chosen!r}")

@@ -9,6 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
+from lbm.reasoning.choices import FAST, METHODS
+
 _started: Final[ContextVar[float]] = ContextVar("started")
 
 
@@ -39,22 +41,19 @@ class Distribution(StrEnum):
 class How(StrEnum):
     """How a probability is found, or a world drawn."""
 
-    auto = "auto"
-    exact = "exact"
-    collapsed = "collapsed"
-    tempered = "tempered"
-    gibbs = "gibbs"
+    _ignore_ = "name"
+    auto = METHODS[0]
+    for name in METHODS[1:]:
+        vars()[name] = name
 
 
 class HowDrawn(StrEnum):
     """How a world is drawn."""
 
-    auto = "auto"
-    exact = "exact"
-    collapsed = "collapsed"
-    tempered = "tempered"
-    gibbs = "gibbs"
-    fast = "fast"
+    _ignore_ = "name"
+    auto = METHODS[0]
+    for name in (*METHODS[1:], FAST):
+        vars()[name] = name
 
 
 class Format(StrEnum):
