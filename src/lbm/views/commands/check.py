@@ -23,7 +23,6 @@ def check_theory(
     seconds: options.Seconds = 60.0,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """Read a theory, tell its size, and prove that its hard formulae can all be satisfied, or not.
 
@@ -35,7 +34,6 @@ def check_theory(
     clash (list of formula, a position from 0, with line, null if unknown, and text), minimal (whether
     the clash is proven so).
     """
-    del seed  # a proof is not random
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.reasoning.search.satisfy import prove
 

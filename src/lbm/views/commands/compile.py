@@ -39,7 +39,6 @@ def compile_theory(
     everything: Annotated[bool, typer.Option("--all", help="Print every unit, however many.")] = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> None:
     """Turn a theory into a machine: its atoms, its hidden units, its energy function.
 
@@ -51,7 +50,6 @@ def compile_theory(
     definitions), visible_bias, energy (null past a million weights), output. Weights are numbers
     where a double holds them as written, otherwise text; null for a hard formula.
     """
-    del seed  # translation makes no random choice
     _check_output(file, output)
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.machine.translate import translate

@@ -29,7 +29,6 @@ def entails_query(
     soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """Tell whether a formula follows, with proof: formulae that entail it, or a model in which it is false.
 
@@ -39,7 +38,6 @@ def entails_query(
     With --json: entails, mode, status, reasons (list of formula, weight and line), minimal, world (null, or
     0 and 1 by name).
     """
-    del seed  # a proof is not random
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.query import reasoner_for
 

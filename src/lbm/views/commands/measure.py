@@ -67,14 +67,12 @@ def log_probability_of(
     seconds: options.Seconds = 60.0,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """Print the logarithm of a world's probability, exactly; -inf for a world that cannot be.
 
     Exit status as for log-partition. With --json: log_probability (null for minus infinity), distribution,
     temperature, confidence.
     """
-    del seed  # a sum is not random
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.reasoning.query import log_probability
 

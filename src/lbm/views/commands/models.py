@@ -25,7 +25,6 @@ def list_models(
     soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """List the models of a theory, a world a line, in lexicographic order, false first.
 
@@ -35,7 +34,6 @@ def list_models(
     With --json: atoms, models (lists of 0 and 1 in that order), complete (whether these are all; null: not
     known, for lack of time).
     """
-    del seed  # a list is not random
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.query import models
 

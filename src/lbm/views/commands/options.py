@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, signature
 from math import inf
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -172,3 +175,17 @@ Budget = Annotated[
 Encoded = Annotated[
     Encoding, typer.Option("--encoding", help="Cubes, or the penalty polynomial of Penalty Logic.")
 ]
+
+
+def unseeded(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Return a command that takes ``--seed``, as all of them do, and drops it: nothing in it is random."""
+
+    @wraps(command)
+    def run(*, seed: int | None, **others: Any) -> int | None:
+        del seed
+        return command(**others)
+
+    taken = signature(command, eval_str=True)  # which typer reads in place of that of run
+    seed = Parameter("seed", Parameter.KEYWORD_ONLY, default=None, annotation=Seed)
+    run.__signature__ = taken.replace(parameters=[*taken.parameters.values(), seed])  # type: ignore[attr-defined]
+    return run
