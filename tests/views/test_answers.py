@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from lbm import Reasoner, Theory, ask, best, models, sample, uniformity
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
@@ -850,3 +852,88 @@ def test_interrupted_draws_leave_no_file(theories):
     before = sorted(theories.iterdir())
     assert interrupted_chains("sample", "nixon.lbm", "-n", "10", "-o", "out.csv") == ""
     assert sorted(theories.iterdir()) == before
+
+
+# --- results print themselves ----------------------------------------------------------------------
+
+
+def said_by(found):
+    """Return the lines of a result, and its facts as a program reads them: iterators are lists in JSON."""
+    facts = {name: list(fact) if isinstance(fact, Iterator) else fact for name, fact in found.facts().items()}
+    return list(found.lines()), json.loads(json.dumps(facts))
+
+
+@pytest.mark.parametrize("name", ["nixon.lbm", "mixed.lbm", "range.lbm", "soft.wcnf"])
+@pytest.mark.parametrize("why", [False, True])
+def test_an_answer_says_what_ask_prints(lbm, told, name, why):
+    theory = Theory.load(name)
+    query, given = theory.atoms[0], f"~{theory.atoms[-1]}"
+    for method in ("exact", "collapsed"):
+        options = ["--given", given, "--method", method, "--sweeps", 50, "--seed", 1, *(["--why"] * why)]
+        answer = ask(theory, query, given=given, method=method, sweeps=50, seed=1, why=why)
+        lines, facts = said_by(answer)
+        assert lbm("ask", name, query, *options)[1] == lines
+        assert list(told("ask", name, query, *options)[1].items()) == list(facts.items())
+
+
+@pytest.mark.parametrize("limit", [None, 2, 300])
+@pytest.mark.parametrize("name", ["mixed.lbm", "idle.lbm", "bare.lbm", "shown.cnf"])
+def test_models_say_what_models_prints(lbm, told, name, limit):
+    options = [] if limit is None else ["--limit", limit]
+    lines, facts = said_by(models(Theory.load(name), limit=limit))
+    assert lbm("models", name, *options)[1] == lines
+    assert list(told("models", name, *options)[1].items()) == list(facts.items())
+
+
+@pytest.mark.parametrize("method", ["exact", "collapsed", "fast"])
+@pytest.mark.parametrize("name", ["mixed.lbm", "idle.lbm", "soft.wcnf"])
+def test_draws_and_their_distance_say_what_sample_prints(lbm, told, name, method):
+    theory = Theory.load(name)
+    drawn = sample(theory, 7, method=method, sweeps=50, seed=1)
+    far = uniformity(theory, drawn)
+    lines, facts = said_by(drawn)
+    options = ["-n", 7, "--method", method, "--sweeps", 50, "--seed", 1]
+    _, out, err = lbm("sample", name, *options, "--uniformity")
+    assert out == list(drawn.world_lines())
+    assert err.splitlines() == [f"lbm: {line}" for line in [*lines, *far.lines()]]
+    assert list(told("sample", name, *options)[1].items()) == list(facts.items())
+    assert told("sample", name, *options, "--uniformity")[1] == {**facts, "distance": far.facts()}
+    assert told("sample", name, *options, "-o", "out.csv")[1] == {**facts, "worlds": []}
+
+
+@pytest.mark.parametrize("mode", ["entailed", "preferred"])
+@pytest.mark.parametrize("query", ["true", "a", "~a", "a | b", "a & b", "a -> a", "~b & c"])
+@pytest.mark.parametrize("given", [None, "~c", "a | b | c"])
+def test_a_proof_says_what_entails_prints(lbm, told, query, mode, given):
+    options = ["--mode", mode, *([] if given is None else ["--given", given])]
+    proof = Reasoner(Theory.load("mixed.lbm")).settle(query, given=given, mode=mode, why=True)
+    lines, facts = said_by(proof)
+    assert lbm("entails", "mixed.lbm", query, *options) == (0 if proof.follows else 1, lines, "")
+    assert list(told("entails", "mixed.lbm", query, *options)[1].items()) == list(facts.items())
+
+
+# 70 formulae are lost, and 2^5 worlds lose the same
+MANY = "".join(f"{1 + (i >= 5)}: x{i}\n1: ~x{i}\n" for i in range(70))
+
+
+@pytest.mark.parametrize("options", [{}, {"top": 3}, {"every": True}], ids=str)
+@pytest.mark.parametrize("name", ["nixon.lbm", "mixed.lbm", "range.lbm", "bare.lbm", "soft.wcnf", "many.lbm"])
+def test_the_best_worlds_say_what_best_prints(lbm, told, theories, monkeypatch, name, options):
+    (theories / "many.lbm").write_text(MANY)
+    found = best(Theory.load(name), **options)
+    lines, facts = said_by(found)
+    if name == "many.lbm" and "every" in options:
+        assert len(found.worlds) == 32
+        assert "and 12 more" in repr(found).splitlines()
+        assert "  and 50 more: facts() lists them" in lines
+    # One search for all three, since which method ends first is a matter of time.
+    monkeypatch.setattr("lbm.reasoning.optimum.best", lambda *_, **__: found)
+    assert lbm("best", name)[1] == [line.replace("facts() lists", "--json lists") for line in lines]
+    assert list(told("best", name)[1].items()) == list(facts.items())
+
+
+def test_a_notebook_shows_worlds_as_code_and_the_rest_as_text():
+    page = best(Theory.parse("'<b>' ^ a\n2: a\n2: '<b>'"), every=True)._repr_html_()
+    assert page.count("<code>") == 2
+    assert "<code>&#x27;&lt;b&gt;&#x27;=1 a=0   score 2</code>" in page
+    assert page.endswith("<div>broken:</div><div>  2: &#x27;&lt;b&gt;&#x27;</div>")

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 
 from lbm.errors import MissingExtra
+from lbm.knowledge.numbers import plain
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import load_theory
 from lbm.machine.store import load, save
 from lbm.machine.translate import translate
 from lbm.reasoning.proof import Verdict
 from lbm.views.commands import streams
-from lbm.views.commands.streams import exact
 from lbm.views.entry import main
 from tests.strategies import weights
 
@@ -205,7 +205,7 @@ def test_json_is_never_cut(lbm, write):
 
 @given(weights)
 def test_a_weight_in_json_is_exact(weight):
-    shown = json.loads(json.dumps(exact(weight)))
+    shown = json.loads(json.dumps(plain(weight)))
     assert Decimal(shown if isinstance(shown, str) else repr(shown)) == weight
 
 

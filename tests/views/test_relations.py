@@ -7,7 +7,6 @@ import pytest
 from lbm.datasets import write_problem
 from lbm.training.relational import induce
 from lbm.training.relational.scores import Scores
-from lbm.views.commands.induce import facts_of, lines
 from lbm.views.entry import main
 
 
@@ -106,11 +105,24 @@ def test_what_rules_over_relations_add_is_said_beside_the_scores():
         )
         return induce.Induction("drugs", "comparison", (tested,), None, None, None, ())
 
-    (said,) = [line for line in lines(found(0.25)) if "without them" in line]
+    (said,) = [line for line in found(0.25).lines() if "without them" in line]
     assert "weigh 25% of the score" in said
     assert said.endswith("without them accuracy is 70.00")
-    assert facts_of(found(0.25))["folds"][0]["accuracy_without_rules"] == 0.7
-    assert not any("without them" in line for line in lines(found(0.0)))
+    assert found(0.25).facts()["folds"][0]["accuracy_without_rules"] == 0.7
+    assert not any("without them" in line for line in found(0.0).lines())
+
+
+def test_what_was_induced_says_what_induce_prints(monkeypatch, capsys):
+    scores = Scores(0.8, 0.7, 0.6, float("nan"))
+    fold = induce.Tested("1", 10, scores, scores, induce.GRID[0], 3, machines=2)
+    found = induce.Induction("trains", "paper", (fold, fold), None, None, None, ("1: a -> b",))
+    monkeypatch.setattr(induce, "induce", lambda *_, **__: found)
+    assert main(["induce", "trains"]) == 0
+    assert capsys.readouterr().out.splitlines() == found.lines() == str(found).splitlines()
+    assert main(["induce", "trains", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {name: told[name] for name in found.facts()} == found.facts()
+    assert told["auc_pr"] == {"mean": None, "deviation": None}
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,20 @@ def magnitude(weight: Weight) -> Weight:
     return weight.copy_abs() if isinstance(weight, Decimal) else abs(weight)
 
 
+def plain(weight: Decimal | float | None) -> int | float | str | None:
+    """Return a weight for JSON: a number if a double can hold it as written, otherwise text.
+
+    >>> plain(1000), plain(Decimal("2.50")), plain(2**60), plain(Decimal("0.1000000000000000000001"))
+    (1000, 2.5, '1152921504606846976', '0.1000000000000000000001')
+    """
+    if weight is None:
+        return None
+    number = float(weight)
+    if not isinstance(weight, float) and Decimal(repr(number)) != weight:
+        return str(weight)
+    return int(number) if number.is_integer() and abs(number) <= 2**53 else number
+
+
 def digits_of(weight: Weight) -> int:
     """Return how many digits follow the point."""
     digits = weight.as_tuple().exponent if isinstance(weight, Decimal) else 0

@@ -29,7 +29,7 @@ from lbm.knowledge.formula import (
 )
 from lbm.knowledge.grounding import MAX_QUANTIFIERS, Budget, Guard, Quantifier, Template, instances
 from lbm.knowledge.lexer import CONSTANT, PLAIN, Lexer, Token
-from lbm.knowledge.numbers import MAX_DIGITS, Weight, read_weight
+from lbm.knowledge.numbers import MAX_DIGITS, Weight, plain, read_weight
 
 MAX_SHAPES: Final = 10_000
 """Shapes of lines that are remembered while a text is read."""
@@ -66,6 +66,10 @@ class Statement:
 
     def __str__(self) -> str:
         return str(self.formula) if self.weight is None else f"{self.weight}: {self.formula}"
+
+    def facts(self) -> dict[str, Any]:
+        """Return formula, weight and line for JSON; the weight is text where a double cannot hold it."""
+        return {"formula": str(self.formula), "weight": plain(self.weight), "line": self.line}
 
 
 @dataclass(slots=True)

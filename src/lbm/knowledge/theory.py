@@ -57,7 +57,7 @@ class Theory:
     Parameters
     ----------
     statements
-        Formulae, texts of formulae, pairs (weight, formula or text), or Statements.
+        Formulae, items of formulae, pairs (weight, formula or text), or Statements.
     atoms
         Names that come first, in this order; the others follow as they appear.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import isnan
-from typing import TYPE_CHECKING, Final
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Any, Final
 
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, quote
@@ -16,9 +16,6 @@ from lbm.reasoning.components.answers import Worlds
 if TYPE_CHECKING:
     from lbm.knowledge.parser import Statement
     from lbm.reasoning.sampling.diagnostics import Estimate
-
-DISTRIBUTIONS: Final = ("logical", "machine")
-"""What a probability may be about: the models and their scores, or a machine as built."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,6 +82,23 @@ class Answer:
         if self.estimate is not None:
             found += sampled_lines(self.estimate, self.sweeps, self.note)
         return found
+
+    def facts(self) -> dict[str, Any]:
+        """Return the answer as plain data for JSON; what is unknown or not asked for is None."""
+        return {
+            "query": str(self.query),
+            "given": None if self.given is None else str(self.given),
+            "probability": finite(self.probability),
+            "interval": list(self.interval),
+            "status": self.status,
+            "method": self.method,
+            "distribution": self.distribution,
+            "temperature": self.temperature,
+            "confidence": self.confidence,
+            "reasons": None if self.reasons is None else [each.facts() for each in self.reasons],
+            "minimal": self.minimal if self.reasons is not None else None,
+            **sampled_facts(self.estimate, self.sweeps, self.note),
+        }
 
     def _size(self) -> str:
         if self.estimate is None:
@@ -162,6 +176,19 @@ class Draws(Worlds):
             first,
             *([] if self.estimate is None else sampled_lines(self.estimate, self.sweeps, self.note)),
         ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the worlds for JSON, as an iterator, and how they were drawn."""
+        return {
+            "atoms": list(self.atoms),
+            "worlds": self.world_facts(),
+            "method": self.method,
+            "distribution": self.distribution,
+            "temperature": self.temperature,
+            "confidence": self.confidence,
+            "independent": self.independent,
+            **sampled_facts(self.estimate, self.sweeps, self.note),
+        }
 
     def __repr__(self) -> str:
         return f"<Draws: {'; '.join(self.lines())}>"
@@ -260,6 +287,24 @@ def sampled_lines(estimate: Estimate, sweeps: int, note: str) -> list[str]:
     return [*found, f"not exact, since {note}"] if note else found
 
 
+def sampled_facts(estimate: Estimate | None, sweeps: int, note: str) -> dict[str, Any]:
+    """Return how far chains can be trusted; of an exact answer all is None but ``converged``."""
+    return {
+        "converged": estimate is None or estimate.converged,
+        "effective_size": None if estimate is None else finite(estimate.effective_size),
+        "r_hat": None if estimate is None else finite(estimate.r_hat),
+        "missed": None if estimate is None else estimate.missed,
+        "chains": None if estimate is None else estimate.chains,
+        "sweeps": None if estimate is None else sweeps,
+        "note": note or None,
+    }
+
+
+def finite(value: float) -> float | None:
+    """Return a number, or None for what JSON has no word for."""
+    return value if isfinite(value) else None
+
+
 def _known(name: str, value: float, form: str) -> str:
     return f"{name} unknown" if isnan(value) else f"{name} {value:{form}}"
 
@@ -291,3 +336,8 @@ def number(value: float) -> str:
 def world_shown(atoms: Iterable[str], values: Iterable[bool]) -> str:
     """Return a world as ``n=1 r=0``."""
     return " ".join(f"{quote(name)}={value:d}" for name, value in zip(atoms, values, strict=True))
+
+
+def world_facts(world: Mapping[str, Any]) -> dict[str, int]:
+    """Return a world as 0 and 1 by name."""
+    return {name: int(value) for name, value in world.items()}

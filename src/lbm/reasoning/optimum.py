@@ -10,19 +10,22 @@ Every world is evaluated on the formulae themselves before it is given out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from html import escape
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
 from lbm.errors import NoAnswer, UnknownAtom
 from lbm.knowledge.formula import Formula
-from lbm.knowledge.numbers import Weight, exact_sum, magnitude
-from lbm.knowledge.theory import Theory
-from lbm.reasoning.answer import world_shown
+from lbm.knowledge.numbers import Weight, exact_sum, magnitude, plain
+from lbm.knowledge.parser import Statement
+from lbm.knowledge.printed import some_shown
+from lbm.knowledge.theory import Theory, statement_shown
+from lbm.reasoning.answer import world_facts, world_shown
 from lbm.reasoning.clock import deadline_in
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.routes import MAX_WORLDS, Found, find
@@ -56,6 +59,10 @@ class Best:
         Whether these are all the optimal worlds; known only if all were asked for.
     sweeps
         How many sweeps of annealing were done.
+    every
+        Whether all optimal worlds were asked for.
+    theory
+        What they are the best worlds of: the formulae that ``broken`` numbers.
     """
 
     worlds: tuple[dict[str, bool], ...]
@@ -68,20 +75,55 @@ class Best:
     method: str
     complete: bool = False
     sweeps: int = 0
+    every: bool = False
+    theory: Theory | None = field(default=None, compare=False)
 
-    def lines(self) -> list[str]:
-        """Return the worlds, what the first of them keeps and loses, and how good it is, as lines of text."""
-        found = [world_shown(world, world.values()) for world in self.worlds[:_SHOWN]]
-        if len(self.worlds) > _SHOWN:
-            found.append(f"and {len(self.worlds) - _SHOWN} more")
-        return [*found, f"satisfied {self.satisfied}, lost {self.lost}; {self.said}"]
+    def lines(self, most: int | None = None, *, rest: str = "facts()") -> Iterator[str]:
+        """Yield the worlds, what the first keeps and loses, how good it is and what it breaks, as text.
+
+        Of the worlds, the first ``most``; of many broken formulae the first, and that ``rest`` lists them.
+        """
+        several = len(self.worlds) > 1
+        for world, score in islice(zip(self.worlds, self.scores, strict=True), most):
+            text = world_shown(world, world.values())
+            yield f"{text}   score {score}" if several else text
+        if most is not None and len(self.worlds) > most:
+            yield f"and {len(self.worlds) - most} more"
+        first = "the first: " if several else ""
+        yield f"{first}satisfied {self.satisfied}, lost {self.lost}; {self.said}"
+        if self.every:
+            yield "these are all the best worlds" if self.complete else "there may be more worlds as good"
+        if self.broken:
+            yield "broken:"
+            yield from some_shown(self.broken, lambda number: statement_shown(self._statement(number)), rest)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the worlds and what is known of them for JSON; worlds and broken formulae as iterators."""
+        return {
+            "worlds": map(world_facts, self.worlds),
+            "scores": [plain(score) for score in self.scores],
+            "satisfied": plain(self.satisfied),
+            "lost": plain(self.lost),
+            "broken": (self._statement(number).facts() for number in self.broken),
+            "optimal": self.optimal,
+            "bound": plain(self.bound),
+            "gap": plain(self.gap),
+            "method": self.method,
+            "complete": self.complete,
+        }
+
+    def _statement(self, number: int) -> Statement:
+        assert self.theory is not None  # whoever numbers broken statements has them
+        return self.theory.statements[number]
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines())
+        return "\n".join(self.lines(_SHOWN))
 
     def _repr_html_(self) -> str:
-        *worlds, last = (escape(line) for line in self.lines())
-        return "".join(f"<div><code>{world}</code></div>" for world in worlds) + f"<div>{last}</div>"
+        lines = [escape(line) for line in self.lines(_SHOWN)]
+        worlds = min(len(self.worlds), _SHOWN)
+        shown = [f"<div><code>{world}</code></div>" for world in lines[:worlds]]
+        return "".join([*shown, *(f"<div>{line}</div>" for line in lines[worlds:])])
 
     @property
     def world(self) -> dict[str, bool]:
@@ -163,7 +205,7 @@ def best(
     if n_jobs == 0:
         raise ValueError("n_jobs is a number of processes from 1 up, or -1 for all cores, got 0")
     first = None if start is None else _values(problem.theory, start)
-    tell = None if on_better is None else lambda found: on_better(_named(problem, found))
+    tell = None if on_better is None else lambda found: on_better(_named(problem, found, every))
     found = find(
         problem,
         deadline,
@@ -176,7 +218,7 @@ def best(
     )
     if not found.worlds:
         raise NoAnswer(f"no world was found within {seconds} seconds: allow more")
-    return _named(problem, found)
+    return _named(problem, found, every)
 
 
 def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
@@ -187,7 +229,7 @@ def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
     return [bool(world[name]) for name in theory.atoms]
 
 
-def _named(problem: Problem, found: Found) -> Best:
+def _named(problem: Problem, found: Found, every: bool) -> Best:
     """Return what was found under the names of the atoms, with weights as they were written."""
     first = found.worlds[0]
     if problem.packed is None:
@@ -211,6 +253,8 @@ def _named(problem: Problem, found: Found) -> Best:
         method=found.method,
         complete=found.complete,
         sweeps=found.sweeps,
+        every=every,
+        theory=problem.theory,
     )
 
 

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,8 +15,9 @@ from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
-from lbm.reasoning.answer import DISTRIBUTIONS, Answer, Draws, Marginals
+from lbm.reasoning.answer import Answer, Draws, Marginals
 from lbm.reasoning.assign import assign
+from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION, check_choice
 from lbm.reasoning.clock import deadline_in, halfway, partway, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
@@ -35,21 +36,6 @@ if TYPE_CHECKING:
 
 Evidence = Formula | str | Mapping[str, Any] | None
 """Any formula, its text, or truth values by name."""
-
-METHODS: Final = ("auto", "exact", "collapsed", "tempered", "gibbs")
-"""How a probability is found or a world drawn; auto: exactly, and where that is too much by chains.
-
-Chains are collapsed first; where they do not agree, tempered.
-"""
-
-FAST: Final = "fast"
-"""One more way to draw models: by annealing, neither uniform nor weighted."""
-
-POPULATION: Final = "population"
-"""How log Z is estimated where it cannot be summed."""
-
-MODES: Final = ("entailed", "preferred")
-"""What may follow: a formula true in every model, or in every best one."""
 
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
@@ -275,8 +261,7 @@ class Reasoner:
         seconds: float | None = SECONDS,
     ) -> bool:
         """Return whether a formula follows: see :func:`lbm.entails`."""
-        status = self.settle(query, given=given, mode=mode, seconds=seconds).status
-        return status == "entailed" or status == mode
+        return self.settle(query, given=given, mode=mode, seconds=seconds).follows
 
     def settle(
         self,
@@ -296,7 +281,8 @@ class Reasoner:
         )
         if found.status is None:
             raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
-        return found
+        reasons = tuple(self.theory.statements[number] for number in found.why)
+        return replace(found, mode=mode, given=evidence, reasons=reasons)
 
     # -- probabilities --
 
@@ -582,9 +568,3 @@ def _effort(
     if sweeps is not None and sweeps < 1:
         raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
     return _Effort(method, sweeps, deadline_in(seconds), np.random.default_rng(seed))
-
-
-def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:
-    """Raise unless ``chosen`` is one of the choices."""
-    if chosen not in choices:
-        raise ValueError(f"expected a {what} among {', '.join(choices)}, got {chosen!r}")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
+from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import clock
+from lbm.reasoning.answer import because, world_facts, world_shown
 from lbm.reasoning.clock import LEAST, left, spent
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import entailed, satisfiable
@@ -32,12 +34,47 @@ class Settled:
         Whether each of them is proven necessary.
     world
         Of a formula that is not entailed: a model that keeps the evidence and in which it is false.
+    mode, given, reasons
+        For the words: what was to be proven (``entailed`` or ``preferred``), the evidence, and the statements
+        that settle it.
     """
 
     status: str | None
     why: tuple[int, ...] = ()
     minimal: bool = False
     world: dict[str, bool] | None = None
+    mode: str = field(default="preferred", repr=False, compare=False)
+    given: Formula | None = field(default=None, repr=False, compare=False)
+    reasons: tuple[Statement, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the formula is true in every model or, if that was asked, in every best one."""
+        return self.status in ("entailed", self.mode)
+
+    def lines(self) -> list[str]:
+        """Return whether the formula follows, and why or where it does not, as lines of text."""
+        if self.follows:
+            how = "is true in every model" if self.status == "entailed" else "is true in every best world"
+            return [f"yes: it {how}", *because(self.reasons, self.minimal, self.given is not None)]
+        if self.mode == "preferred":
+            return ["no: it is false in some best world"]
+        if self.world is None:
+            return []
+        where = world_shown(self.world, self.world.values()) or "the only world there is"
+        return [f"no: it is false in {where}"]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the proof as plain data for JSON: reasons if the formula follows, a world if it does not."""
+        follows = self.follows
+        return {
+            "entails": follows,
+            "mode": self.mode,
+            "status": self.status,
+            "reasons": [statement.facts() for statement in self.reasons] if follows else [],
+            "minimal": self.minimal if follows else None,
+            "world": None if follows or self.world is None else world_facts(self.world),
+        }
 
 
 def settle(

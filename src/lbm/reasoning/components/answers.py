@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final, overload
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
+from lbm.knowledge.formula import quote
 from lbm.knowledge.numbers import written
 
 MAX_LISTED: Final = 1 << 30
@@ -55,6 +56,16 @@ class Worlds(Sequence[dict[str, bool]]):
             return [dict(zip(self.atoms, row, strict=True)) for row in self.array[index].tolist()]
         return dict(zip(self.atoms, self.array[index].tolist(), strict=True))
 
+    def world_lines(self) -> Iterator[str]:
+        """Yield each world as ``n=1 r=0``."""
+        names = [quote(name) for name in self.atoms]
+        for row in self.array:
+            yield " ".join(f"{name}={value:d}" for name, value in zip(names, row.tolist(), strict=True))
+
+    def world_facts(self) -> Iterator[list[int]]:
+        """Yield each world as 0 and 1 in the order of ``atoms``: as lists of numbers they need much room."""
+        return (row.astype(int).tolist() for row in self.array)
+
     def _repr_html_(self) -> str:
         names = [escape(name) for name in self.atoms[:_COLUMNS]]
         head = "".join(f"<th>{name}</th>" for name in names)
@@ -76,6 +87,22 @@ class Models(Worlds):
 
     complete: bool
     in_time: bool = True
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each model, and one that says whether these are all."""
+        yield from self.world_lines()
+        number = f"{len(self):,} model{'' if len(self) == 1 else 's'}"
+        if not self.in_time:
+            yield f"{number} found in time, and there may be more"
+        elif not len(self):
+            yield "no models"
+        else:
+            yield f"{number}, {'all of them' if self.complete else 'and there are more'}"
+
+    def facts(self) -> dict[str, Any]:
+        """Return the models for JSON, as an iterator; ``complete`` is None where time ran out."""
+        complete = self.complete if self.in_time else None
+        return {"atoms": list(self.atoms), "models": self.world_facts(), "complete": complete}
 
     def __repr__(self) -> str:
         said = "all" if self.complete else "not all" if self.in_time else "perhaps not all"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -51,14 +51,27 @@ class Distance:
     models: int | None
     strangers: int
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """Return the distance as a line of text."""
         if self.value is None:
-            return "distance from uniform: not measured"
+            return ["distance from uniform: not measured"]
         name = "total variation" if self.models is not None else "largest error of a marginal"
         of = "" if self.models is None else f" over {self.models} models"
-        return (
+        return [
             f"distance from uniform: {self.value:.3g} ({name}{of}; uniform draws: about {self.expected:.3g})"
-        )
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the distance as plain data for JSON."""
+        return {
+            "measure": self.measure,
+            "value": self.value,
+            "expected": self.expected,
+            "models": self.models,
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
 
 def distance(theory: Theory, rows: Bools, given: Formula | None, deadline: float) -> Distance:

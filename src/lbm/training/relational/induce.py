@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.knowledge.printed import table
 from lbm.knowledge.theory import Theory
 from lbm.relations.columns.relevance import select as select_columns
 from lbm.relations.columns.transformer import RelationalColumns
@@ -36,6 +38,14 @@ MANY: Final = 500
 
 RULES: Final = 10
 """Rules that are shown."""
+
+SCORES: Final = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "f1": "F1",
+    "precision_area": "AUC-PR",
+}
+"""Fields of :class:`Scores`, and what they are called in a table."""
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -128,24 +138,67 @@ class Induction:
         return mean_and_deviation([getattr(fold.scores, what) for fold in self.folds])
 
     def lines(self) -> list[str]:
-        """Return a line for each fold, then mean and standard deviation of every score, then rules."""
-        said = [
-            f"fold {fold.name}: accuracy {fold.scores.accuracy:.2%} of {fold.examples} examples, "
-            f"{fold.columns} columns"
+        """Return a table of the folds, mean and standard deviation of every score in per cent, and rules."""
+        rows = [["fold", "examples", "columns", *SCORES.values()]]
+        for fold in self.folds:
+            scores = [_percent(getattr(fold.scores, name)) for name in SCORES]
+            rows.append([fold.name, f"{fold.examples}", f"{fold.columns}", *scores])
+        means = [self.mean(name) for name in SCORES]
+        rows.append(["mean", "", "", *(_percent(mean) for mean, _ in means)])
+        rows.append(["s.d.", "", "", *(_percent(deviation) for _, deviation in means)])
+        said = list(table(rows, right=range(1, len(rows[0]))))
+        if any(fold.share for fold in self.folds):
+            share = sum(fold.share for fold in self.folds) / len(self.folds)
+            alone = sum(fold.alone.accuracy for fold in self.folds) / len(self.folds)
+            said.append(
+                f"rules over relations weigh {share:.0%} of the score, the table the rest "
+                f"(mean of the folds); without them accuracy is {_percent(alone)}"
+            )
+        several = max(fold.machines for fold in self.folds)
+        if several > 1:
+            said.append(
+                f"each fold is scored by the mean of {several} machines; rules are those of a single one"
+            )
+        heading = f"strongest rules of a machine of all examples, {self.features} columns:"
+        return [*said, heading, *(f"  {rule}" for rule in self.rules)]
+
+    def facts(self) -> dict[str, Any]:
+        """Return folds, means and rules as plain data for JSON; a score that is not defined is None."""
+        folds = [
+            {
+                "name": fold.name,
+                "examples": fold.examples,
+                **{_key(name): _number(getattr(fold.scores, name)) for name in SCORES},
+                "columns": fold.columns,
+                "size": fold.setting.size,
+                "learning_rate": fold.setting.learning_rate,
+                "l2": fold.setting.l2,
+                "machines": fold.machines,
+                "share": fold.share,
+                "accuracy_without_rules": _number(fold.alone.accuracy),
+            }
             for fold in self.folds
         ]
-        for what, shown in (
-            ("accuracy", "accuracy"),
-            ("balanced_accuracy", "balanced accuracy"),
-            ("f1", "F1"),
-            ("precision_area", "AUC-PR"),
-        ):
-            mean, deviation = self.mean(what)
-            said.append(f"{shown}: {mean:.2%} ± {deviation:.2%}")
-        return said + [f"rule: {rule}" for rule in self.rules]
+        means = {
+            _key(name): dict(zip(("mean", "deviation"), map(_number, self.mean(name)), strict=True))
+            for name in SCORES
+        }
+        return {"folds": folds, **means, "rules": list(self.rules)}
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+
+def _key(name: str) -> str:
+    return "auc_pr" if name == "precision_area" else name
+
+
+def _number(value: float) -> float | None:
+    return None if isnan(value) else round(value, 6)
+
+
+def _percent(value: float) -> str:
+    return "none" if isnan(value) else f"{100 * value:.2f}"
 
 
 def induce(

@@ -21,6 +21,7 @@ from lbm.views.commands.entails import entails_query
 from lbm.views.commands.induce import induce_rules
 from lbm.views.commands.measure import log_partition_of, log_probability_of
 from lbm.views.commands.models import list_models
+from lbm.views.commands.options import unseeded
 from lbm.views.commands.predict import predict_rows
 from lbm.views.commands.reproduce import reproduce_paper
 from lbm.views.commands.rules import extract_theory
@@ -35,25 +36,27 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("compile", short_help="The machine a theory becomes: units and energy.")(compile_theory)
-app.command("check", short_help="Its size; satisfiable, or which formulae clash.")(check_theory)
+app.command("compile", short_help="The machine a theory becomes: units and energy.")(unseeded(compile_theory))
+app.command("check", short_help="Its size; satisfiable, or which formulae clash.")(unseeded(check_theory))
 app.command("ask", short_help="How likely is a formula, and is it settled?")(ask_query)
-app.command("entails", short_help="Does a formula follow, and why?")(entails_query)
+app.command("entails", short_help="Does a formula follow, and why?")(unseeded(entails_query))
 app.command("best", short_help="The world that loses the least weight.")(best_world)
-app.command("models", short_help="The worlds that satisfy every hard formula.")(list_models)
-app.command("count", short_help="How many such worlds there are.")(count_models)
+app.command("models", short_help="The worlds that satisfy every hard formula.")(unseeded(list_models))
+app.command("count", short_help="How many such worlds there are.")(unseeded(count_models))
 app.command("sample", short_help="Worlds drawn at random.")(sample_worlds)
 app.command("log-partition", short_help="log Z, the logarithm of the sum over worlds.")(log_partition_of)
-app.command("log-probability", short_help="The logarithm of a world's probability.")(log_probability_of)
-app.command("convert", short_help="The same theory in another format.")(convert_theory)
-app.command("draw", short_help="The network as a picture.")(draw_machine)
+app.command("log-probability", short_help="The logarithm of a world's probability.")(
+    unseeded(log_probability_of)
+)
+app.command("convert", short_help="The same theory in another format.")(unseeded(convert_theory))
+app.command("draw", short_help="The network as a picture.")(unseeded(draw_machine))
 app.command("train", short_help="A classifier from a table and rules.")(train_model)
-app.command("predict", short_help="The class of each row, how sure, and why.")(predict_rows)
+app.command("predict", short_help="The class of each row, how sure, and why.")(unseeded(predict_rows))
 app.command("rules", short_help="What a trained model learned, as formulae.")(extract_theory)
 app.command("induce", short_help="What a relational problem teaches, and how well.")(induce_rules)
 app.command("saturate", short_help="All that modes let us say about each example.")(saturate_examples)
 app.command("reproduce", short_help="The paper's figures beside ours, in one report.")(reproduce_paper)
-app.command("warm", short_help="Compile all kernels now, before the first question.")(warm_kernels)
+app.command("warm", short_help="Compile all kernels now, before the first question.")(unseeded(warm_kernels))
 
 
 @app.callback()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from lbm.views.commands import facts, options, streams
-
-if TYPE_CHECKING:
-    from lbm.reasoning.answer import Answer
+from lbm.views.commands import options, streams
 
 Why = Annotated[bool, typer.Option("--why", help="Name a minimal set of formulae that settles the question.")]
 
@@ -58,25 +55,8 @@ def ask_query(
             seed=seed,
         )
     if as_json:
-        streams.say_json(_facts(answer))
+        streams.say_json(answer.facts())
     else:
         streams.say(*answer.lines())
     settled = answer.status is not None or distribution is options.Distribution.machine
     return 0 if answer.converged and settled else 3
-
-
-def _facts(answer: Answer) -> dict[str, Any]:
-    return {
-        "query": str(answer.query),
-        "given": None if answer.given is None else str(answer.given),
-        "probability": facts.finite(answer.probability),
-        "interval": list(answer.interval),
-        "status": answer.status,
-        "method": answer.method,
-        "distribution": answer.distribution,
-        "temperature": answer.temperature,
-        "confidence": answer.confidence,
-        "reasons": None if answer.reasons is None else [facts.of_statement(s) for s in answer.reasons],
-        "minimal": answer.minimal if answer.reasons is not None else None,
-        **facts.of_chains(answer.estimate, answer.sweeps, answer.note),
-    }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lbm.views.commands import facts, options, streams
+from lbm.views.commands import options, streams
 
 if TYPE_CHECKING:
     from lbm.errors import NoWorlds
@@ -71,12 +71,11 @@ def best_world(
 
     def show(found: Best) -> None:
         if as_json:
-            streams.say_json(_facts(theory, found))
+            streams.say_json(found.facts())
         elif dimacs:
             streams.say(*_dimacs(found, None if not kept else kept[-1]))
         else:
-            for line in _lines(theory, found, every):
-                streams.say(line)
+            streams.say_each(found.lines(rest="--json"))
 
     try:
         with streams.working("looking for the best world"):
@@ -106,6 +105,7 @@ def best_world(
 def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
     """Name a minimal set of hard formulae that clash, among themselves or with the evidence."""
     from lbm.knowledge.formula import Formula
+    from lbm.knowledge.printed import some_shown
     from lbm.knowledge.theory import shown
     from lbm.reasoning.proof import prove
 
@@ -113,36 +113,13 @@ def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
     verdict = prove(theory, given=evidence, seconds=SECONDS)
     clashing = [theory.statements[number] for number in verdict.clash]
     if as_json:
-        streams.say_json({"worlds": [], "clash": [facts.of_statement(s) for s in clashing]})
+        streams.say_json({"worlds": [], "clash": [statement.facts() for statement in clashing]})
         return
     least = "" if verdict.minimal else " (fewer may do)"
     if clashing:
         with_what = "" if evidence is None else " with the evidence"
         streams.say(f"these hard formulae clash{with_what}{least}:")
-    printed = streams.listed(clashing)
-    streams.say(*(f"  {shown(statement.formula)}" for statement in clashing[:printed]))
-    if printed < len(clashing):
-        streams.say(f"  and {len(clashing) - printed:,} more: --json lists them")
-
-
-def _lines(theory: Theory, found: Best, every: bool) -> Iterator[str]:
-    from lbm.knowledge.theory import statement_shown
-    from lbm.reasoning.answer import world_shown
-
-    for world, score in zip(found.worlds, found.scores, strict=True):
-        text = world_shown(world, world.values())
-        yield text if len(found.worlds) == 1 else f"{text}   score {score}"
-    first = "the first: " if len(found.worlds) > 1 else ""
-    yield f"{first}satisfied {found.satisfied}, lost {found.lost}; {found.said}"
-    if every:
-        yield "these are all the best worlds" if found.complete else "there may be more worlds as good"
-    if found.broken:
-        yield "broken:"
-        shown = streams.listed(found.broken)
-        for number in found.broken[:shown]:
-            yield f"  {statement_shown(theory.statements[number])}"
-        if shown < len(found.broken):
-            yield f"  and {len(found.broken) - shown:,} more: --json lists them"
+    streams.say(*some_shown(clashing, lambda statement: shown(statement.formula), "--json"))
 
 
 def _dimacs(found: Best, told: Best | None) -> Iterator[str]:
@@ -152,18 +129,3 @@ def _dimacs(found: Best, told: Best | None) -> Iterator[str]:
     yield "s OPTIMUM FOUND" if found.optimal and soft else "s SATISFIABLE"
     literals = (str(i) if value else f"-{i}" for i, value in enumerate(found.world.values(), start=1))
     yield " ".join(["v", *literals, "0"])
-
-
-def _facts(theory: Theory, found: Best) -> dict[str, Any]:
-    return {
-        "worlds": (facts.of_world(world) for world in found.worlds),
-        "scores": [streams.exact(score) for score in found.scores],
-        "satisfied": streams.exact(found.satisfied),
-        "lost": streams.exact(found.lost),
-        "broken": (facts.of_statement(theory.statements[number]) for number in found.broken),
-        "optimal": found.optimal,
-        "bound": streams.exact(found.bound),
-        "gap": streams.exact(found.gap),
-        "method": found.method,
-        "complete": found.complete,
-    }

@@ -11,7 +11,6 @@ from lbm.views.commands.streams import counted, say
 
 if TYPE_CHECKING:
     from lbm.knowledge.formula import Formula
-    from lbm.knowledge.parser import Statement
     from lbm.knowledge.theory import Theory
     from lbm.reasoning.proof import Verdict
 
@@ -24,7 +23,6 @@ def check_theory(
     seconds: options.Seconds = 60.0,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """Read a theory, tell its size, and prove that its hard formulae can all be satisfied, or not.
 
@@ -36,7 +34,6 @@ def check_theory(
     clash (list of formula, a position from 0, with line, null if unknown, and text), minimal (whether
     the clash is proven so).
     """
-    del seed  # a proof is not random
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.reasoning.search.satisfy import prove
 
@@ -123,7 +120,7 @@ def _facts(name: str, theory: Theory, size: Size, verdict: Verdict) -> dict[str,
         "satisfiable": verdict.satisfiable,
         "clash": (
             {"formula": number, "line": statement.line, "text": str(statement.formula)}
-            for number, statement in _clashing(theory, verdict)
+            for number, statement in ((number, theory.statements[number]) for number in verdict.clash)
         ),
         "minimal": verdict.minimal if verdict.clash else None,
     }
@@ -156,16 +153,12 @@ def _lines(name: str, theory: Theory, size: Size, verdict: Verdict, seconds: flo
             f"unsatisfiable: these {many:,} hard formulae clash; fewer may do, but not within "
             f"{seconds:g} seconds: --seconds allows more"
         )
+    from lbm.knowledge.printed import some_shown
     from lbm.knowledge.theory import shown
 
-    printed = streams.listed(verdict.clash)
-    for number, statement in _clashing(theory, verdict, printed):
+    def clashing(number: int) -> str:
+        statement = theory.statements[number]
         where = f"line {statement.line}" if statement.line is not None else f"clause {number + 1}"
-        yield f"  {where}: {shown(statement.formula)}"
-    if printed < many:
-        yield f"  and {many - printed:,} more: --json lists them"
+        return f"{where}: {shown(statement.formula)}"
 
-
-def _clashing(theory: Theory, verdict: Verdict, shown: int | None = None) -> Iterator[tuple[int, Statement]]:
-    for number in verdict.clash[:shown]:
-        yield number, theory.statements[number]
+    yield from some_shown(verdict.clash, clashing, "--json")

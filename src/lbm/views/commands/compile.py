@@ -39,7 +39,6 @@ def compile_theory(
     everything: Annotated[bool, typer.Option("--all", help="Print every unit, however many.")] = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> None:
     """Turn a theory into a machine: its atoms, its hidden units, its energy function.
 
@@ -51,7 +50,6 @@ def compile_theory(
     definitions), visible_bias, energy (null past a million weights), output. Weights are numbers
     where a double holds them as written, otherwise text; null for a hard formula.
     """
-    del seed  # translation makes no random choice
     _check_output(file, output)
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.machine.translate import translate
@@ -103,6 +101,7 @@ def _save(machine: Machine, output: str) -> None:
 
 
 def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
+    from lbm.knowledge.numbers import plain
     from lbm.machine.equation import MAX_TERMS
 
     theory = machine.theory
@@ -111,23 +110,21 @@ def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
         "atoms": machine.declared,
         "definitions": machine.definitions,
         "epsilon": machine.epsilon,
-        "hard_weight": streams.exact(machine.hard_weight),
-        "offset": streams.exact(machine.offset),
-        "formulae": (
-            {"text": str(s.formula), "weight": streams.exact(s.weight), "line": s.line} for s in theory
-        ),
+        "hard_weight": plain(machine.hard_weight),
+        "offset": plain(machine.offset),
+        "formulae": ({"text": str(s.formula), "weight": plain(s.weight), "line": s.line} for s in theory),
         "units": (
             {
                 "cube": str(unit.cube),
                 "literals": unit.cube.literals,
-                "weight": streams.exact(unit.weight),
-                "bias": streams.exact(unit.bias),
+                "weight": plain(unit.weight),
+                "bias": plain(unit.bias),
                 "formulae": unit.formulae,
                 "definitions": unit.definitions,
             }
             for unit in machine.units
         ),
-        "visible_bias": [streams.exact(bias) for bias in machine.visible_bias.tolist()],
+        "visible_bias": [plain(bias) for bias in machine.visible_bias.tolist()],
         "energy": machine.equation(latex=latex) if machine.weights.nnz <= MAX_TERMS else None,
     }
 
@@ -137,6 +134,7 @@ def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
 
 def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     from lbm.knowledge.formula import quote
+    from lbm.knowledge.printed import how_many_listed, table
     from lbm.knowledge.theory import statement_shown
     from lbm.machine.equation import MAX_TERMS, number
 
@@ -145,14 +143,14 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     hard, soft = streams.count_statements(theory)
     for names, what in ((machine.declared, "atom"), (machine.definitions, "definitional atom")):
         if names or what == "atom":
-            shown = streams.listed(names, everything)
+            shown = how_many_listed(names, everything)
             more = f", and {len(names) - shown:,} more" if shown < len(names) else ""
             yield f"{counted(len(names), what)}: {', '.join(map(quote, names[:shown]))}{more}"
 
     yield streams.formulae_counted(hard, soft)
-    shown = streams.listed(theory.statements, everything)
+    shown = how_many_listed(theory.statements, everything)
     numbered = enumerate(islice(theory, shown), start=1)
-    yield from streams.table(((str(i), statement_shown(s)) for i, s in numbered), right=(0,))
+    yield from table(((str(i), statement_shown(s)) for i, s in numbered), right=(0,))
     if shown < len(theory):
         yield f"  and {len(theory) - shown:,} more"
     if hard and soft:
@@ -161,8 +159,8 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
         yield f"offset {number(machine.offset)}"
 
     yield f"{counted(machine.hidden, 'hidden unit')}, ε = {number(machine.epsilon)}"
-    shown = streams.listed(machine.units, everything)
-    yield from streams.table(_unit_rows(machine, shown), right=(1,))
+    shown = how_many_listed(machine.units, everything)
+    yield from table(_unit_rows(machine, shown), right=(1,))
     if shown < machine.hidden:
         yield f"  and {machine.hidden - shown:,} more: --all prints them, -o saves the machine"
     yield f"energy function of {counted(machine.weights.nnz, 'weight')}"

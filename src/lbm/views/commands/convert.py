@@ -27,7 +27,6 @@ def convert_theory(
     to: To = None,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> None:
     """Write a theory in another format: .lbm, DIMACS .cnf, .wcnf (newer form) or wcnf-old.
 
@@ -36,7 +35,6 @@ def convert_theory(
 
     With --json: input, output, format, atoms and formulae (their numbers).
     """
-    del seed  # nothing here is random
     from lbm.knowledge import wire
 
     if output in (None, "-"):

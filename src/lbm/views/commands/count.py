@@ -13,7 +13,6 @@ def count_models(
     soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """Count the models of a theory, exactly, however many there are.
 
@@ -21,7 +20,6 @@ def count_models(
 
     With --json: count, as text, because it may be larger than a program's numbers.
     """
-    del seed  # counting is not random
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.knowledge.numbers import written
     from lbm.reasoning.query import count

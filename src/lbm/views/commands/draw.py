@@ -37,7 +37,6 @@ def draw_machine(
     encoding: options.Encoded = options.Encoding.sdnf,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> None:
     """Draw the network: visible units below, hidden units above with their cubes, weights as edges.
 
@@ -46,7 +45,6 @@ def draw_machine(
 
     With --json: output, visible, hidden, definitional (numbers of units), summary (true or false).
     """
-    del seed  # nothing here is random
     from lbm.views import plots
 
     plots.check_picture(output)

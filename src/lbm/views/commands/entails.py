@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lbm.views.commands import facts, options, streams
+from lbm.views.commands import options, streams
 
 
 class Mode(StrEnum):
@@ -29,7 +29,6 @@ def entails_query(
     soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """Tell whether a formula follows, with proof: formulae that entail it, or a model in which it is false.
 
@@ -39,33 +38,13 @@ def entails_query(
     With --json: entails, mode, status, reasons (list of formula, weight and line), minimal, world (null, or
     0 and 1 by name).
     """
-    del seed  # a proof is not random
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
-    from lbm.reasoning.answer import because, world_shown
     from lbm.reasoning.query import reasoner_for
 
     with streams.working("looking for a proof"):
         settled = reasoner_for(theory).settle(query, given=given, mode=mode.value, why=True, seconds=seconds)
-    follows = settled.status in ("entailed", mode.value)
-    reasons = [theory.statements[number] for number in settled.why] if follows else []
     if as_json:
-        streams.say_json(
-            {
-                "entails": follows,
-                "mode": mode.value,
-                "status": settled.status,
-                "reasons": [facts.of_statement(statement) for statement in reasons],
-                "minimal": settled.minimal if follows else None,
-                "world": None if follows or settled.world is None else facts.of_world(settled.world),
-            }
-        )
-        return 0 if follows else 1
-    if follows:
-        how = "is true in every model" if settled.status == "entailed" else "is true in every best world"
-        streams.say(f"yes: it {how}", *because(reasons, settled.minimal, given is not None))
-    elif mode is Mode.preferred:
-        streams.say("no: it is false in some best world")
-    elif settled.world is not None:
-        where = world_shown(settled.world, settled.world.values()) or "the only world there is"
-        streams.say(f"no: it is false in {where}")
-    return 0 if follows else 1
+        streams.say_json(settled.facts())
+    else:
+        streams.say(*settled.lines())
+    return 0 if settled.follows else 1

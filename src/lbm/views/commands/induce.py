@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
-from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from lbm.views.commands import options, problems, streams, tables
-
-if TYPE_CHECKING:
-    from lbm.training.relational.induce import Induction
 
 
 class Features(StrEnum):
@@ -132,86 +128,19 @@ def induce_rules(
 
         save_model(found.classifier, save)
     if as_json:
-        facts = facts_of(found)
         counts = {"positive": len(problem.positive), "negative": len(problem.negative)}
         rest = {
             "saved": save,
             "seconds": round(time.monotonic() - begun, 3),
             "warnings": list(problem.warnings),
         }
-        streams.say_json({"problem": problem.name, "features": features.value, **counts, **facts, **rest})
+        streams.say_json(
+            {"problem": problem.name, "features": features.value, **counts, **found.facts(), **rest}
+        )
     else:
-        streams.say(*lines(found))
+        streams.say(*found.lines())
         if save is not None:
             streams.remark(f"{save}: the machine of all examples")
-
-
-SCORES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "f1": "F1",
-    "precision_area": "AUC-PR",
-}
-
-
-def lines(found: Induction) -> list[str]:
-    """Return a table of the folds, what they come to, and rules."""
-    rows = [["fold", "examples", "columns", *SCORES.values()]]
-    for fold in found.folds:
-        scores = [_percent(getattr(fold.scores, name)) for name in SCORES]
-        rows.append([fold.name, f"{fold.examples}", f"{fold.columns}", *scores])
-    means = [found.mean(name) for name in SCORES]
-    rows.append(["mean", "", "", *(_percent(mean) for mean, _ in means)])
-    rows.append(["s.d.", "", "", *(_percent(deviation) for _, deviation in means)])
-    said = list(streams.table(rows, right=range(1, len(rows[0]))))
-    if any(fold.share for fold in found.folds):
-        share = sum(fold.share for fold in found.folds) / len(found.folds)
-        alone = sum(fold.alone.accuracy for fold in found.folds) / len(found.folds)
-        said.append(
-            f"rules over relations weigh {share:.0%} of the score, the table the rest (mean of the folds); "
-            f"without them accuracy is {_percent(alone)}"
-        )
-    several = max(fold.machines for fold in found.folds)
-    if several > 1:
-        said.append(f"each fold is scored by the mean of {several} machines; rules are those of a single one")
-    heading = f"strongest rules of a machine of all examples, {found.features} columns:"
-    return [*said, heading, *(f"  {rule}" for rule in found.rules)]
-
-
-def facts_of(found: Induction) -> dict[str, Any]:
-    """Return what came out as plain data; a score that is not defined is null."""
-    folds = [
-        {
-            "name": fold.name,
-            "examples": fold.examples,
-            **{_key(name): _number(getattr(fold.scores, name)) for name in SCORES},
-            "columns": fold.columns,
-            "size": fold.setting.size,
-            "learning_rate": fold.setting.learning_rate,
-            "l2": fold.setting.l2,
-            "machines": fold.machines,
-            "share": fold.share,
-            "accuracy_without_rules": _number(fold.alone.accuracy),
-        }
-        for fold in found.folds
-    ]
-    means = {
-        _key(name): dict(zip(("mean", "deviation"), map(_number, found.mean(name)), strict=True))
-        for name in SCORES
-    }
-    return {"folds": folds, **means, "rules": list(found.rules)}
-
-
-def _key(name: str) -> str:
-    return "auc_pr" if name == "precision_area" else name
-
-
-def _number(value: float) -> float | None:
-    return None if isnan(value) else round(value, 6)
-
-
-def _percent(value: float) -> str:
-    return "none" if isnan(value) else f"{100 * value:.2f}"
 
 
 def _count(folds: Any, split: int) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lbm.errors import ParseError
-from lbm.views.commands import facts, options, streams
+from lbm.views.commands import options, streams
 
 World = Annotated[
     str,
@@ -67,14 +67,12 @@ def log_probability_of(
     seconds: options.Seconds = 60.0,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """Print the logarithm of a world's probability, exactly; -inf for a world that cannot be.
 
     Exit status as for log-partition. With --json: log_probability (null for minus infinity), distribution,
     temperature, confidence.
     """
-    del seed  # a sum is not random
     theory = streams.read_theory(file, lenient=lenient)
     from lbm.reasoning.query import log_probability
 
@@ -141,10 +139,12 @@ def _say(
     if not as_json:
         streams.say(repr(found))
         return
+    from lbm.reasoning.answer import finite
+
     said = confidence if distribution is options.Distribution.machine else None
     streams.say_json(
         {
-            name: facts.finite(found),
+            name: finite(found),
             "distribution": distribution.value,
             "temperature": temperature,
             "confidence": said,

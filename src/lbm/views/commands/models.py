@@ -25,7 +25,6 @@ def list_models(
     soft_as_hard: options.SoftAsHard = False,
     lenient: options.Lenient = False,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> int:
     """List the models of a theory, a world a line, in lexicographic order, false first.
 
@@ -35,7 +34,6 @@ def list_models(
     With --json: atoms, models (lists of 0 and 1 in that order), complete (whether these are all; null: not
     known, for lack of time).
     """
-    del seed  # a list is not random
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.query import models
 
@@ -44,18 +42,11 @@ def list_models(
             theory, given=given, project=options.split_names(project), limit=limit, seconds=seconds
         )
     if as_json:
-        rows = (row.astype(int).tolist() for row in found.array)
-        complete = found.complete if found.in_time else None
-        streams.say_json({"atoms": list(found.atoms), "models": rows, "complete": complete})
+        streams.say_json(found.facts())
+    elif found.in_time and not len(found):
+        streams.say(_none(theory, given, seconds))
     else:
-        streams.say_worlds(found)
-        number = streams.counted(len(found), "model")
-        if not found.in_time:
-            streams.say(f"{number} found in time, and there may be more")
-        elif not len(found):
-            streams.say(_none(theory, given, seconds))
-        else:
-            streams.say(f"{number}, all of them" if found.complete else f"{number}, and there are more")
+        streams.say_each(found.lines())
     if not found.in_time:
         return 3
     return 0 if len(found) else 1

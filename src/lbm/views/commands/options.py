@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, signature
 from math import inf
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+
+from lbm.reasoning.choices import FAST, METHODS
 
 _started: Final[ContextVar[float]] = ContextVar("started")
 
@@ -39,22 +44,19 @@ class Distribution(StrEnum):
 class How(StrEnum):
     """How a probability is found, or a world drawn."""
 
-    auto = "auto"
-    exact = "exact"
-    collapsed = "collapsed"
-    tempered = "tempered"
-    gibbs = "gibbs"
+    _ignore_ = "name"
+    auto = METHODS[0]
+    for name in METHODS[1:]:
+        vars()[name] = name
 
 
 class HowDrawn(StrEnum):
     """How a world is drawn."""
 
-    auto = "auto"
-    exact = "exact"
-    collapsed = "collapsed"
-    tempered = "tempered"
-    gibbs = "gibbs"
-    fast = "fast"
+    _ignore_ = "name"
+    auto = METHODS[0]
+    for name in (*METHODS[1:], FAST):
+        vars()[name] = name
 
 
 class Format(StrEnum):
@@ -173,3 +175,17 @@ Budget = Annotated[
 Encoded = Annotated[
     Encoding, typer.Option("--encoding", help="Cubes, or the penalty polynomial of Penalty Logic.")
 ]
+
+
+def unseeded(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Return a command that takes ``--seed``, as all of them do, and drops it: nothing in it is random."""
+
+    @wraps(command)
+    def run(*, seed: int | None, **others: Any) -> int | None:
+        del seed
+        return command(**others)
+
+    taken = signature(command, eval_str=True)  # which typer reads in place of that of run
+    seed = Parameter("seed", Parameter.KEYWORD_ONLY, default=None, annotation=Seed)
+    run.__signature__ = taken.replace(parameters=[*taken.parameters.values(), seed])  # type: ignore[attr-defined]
+    return run

@@ -64,7 +64,6 @@ def predict_rows(
     proba: Proba = False,
     out: Out = None,
     as_json: options.Json = False,
-    seed: options.Seed = None,
 ) -> None:
     """Predict the class of every row, with its probability.
 
@@ -75,7 +74,6 @@ def predict_rows(
     With --json: target, classes, rows (list of class, probability, note and, if asked for, probabilities and
     explanation), undecided, sampled (numbers of rows), accuracy.
     """
-    del seed  # draws depend on the model and the row alone
     tables.require("lbm predict")
     if out is not None:
         tables.check_place(out)

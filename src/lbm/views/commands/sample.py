@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from lbm.errors import FileError, MissingExtra
-from lbm.views.commands import facts, options, streams
+from lbm.views.commands import options, streams
 
 if TYPE_CHECKING:
     from lbm.reasoning.answer import Draws
-    from lbm.reasoning.sampling.uniformity import Distance
 
 FORMATS: Final = (".csv", ".npy", ".parquet")
 """Endings of files that worlds can be written to."""
@@ -87,31 +86,17 @@ def sample_worlds(
         with streams.working("measuring how even they are"):
             far = measure(theory, drawn, given=given, seconds=seconds)
     if as_json:
-        rows = iter(()) if out is not None else (row.astype(int).tolist() for row in drawn.array)
-        streams.say_json({"atoms": list(drawn.atoms), "worlds": rows, **_facts(drawn), **_evenness(far)})
+        facts = drawn.facts()
+        if out is not None:
+            facts["worlds"] = []
+        if far is not None:
+            facts["distance"] = far.facts()
+        streams.say_json(facts)
     else:
         if out is None:
-            streams.say_worlds(drawn)
-        streams.remark(*drawn.lines(), *([] if far is None else [str(far)]))
+            streams.say_each(drawn.world_lines())
+        streams.remark(*drawn.lines(), *([] if far is None else far.lines()))
     return 0 if drawn.converged else 3
-
-
-def _facts(drawn: Draws) -> dict[str, Any]:
-    return {
-        "method": drawn.method,
-        "distribution": drawn.distribution,
-        "temperature": drawn.temperature,
-        "confidence": drawn.confidence,
-        "independent": drawn.independent,
-        **facts.of_chains(drawn.estimate, drawn.sweeps, drawn.note),
-    }
-
-
-def _evenness(far: Distance | None) -> dict[str, Any]:
-    if far is None:
-        return {}
-    said = {"measure": far.measure, "value": far.value, "expected": far.expected, "models": far.models}
-    return {"distance": said}
 
 
 def _write(drawn: Draws, out: str) -> None:

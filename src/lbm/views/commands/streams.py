@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from decimal import Decimal
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from lbm.errors import FileError, LbmError, LimitExceeded
@@ -16,13 +14,6 @@ from lbm.views.entry import one_line, say_aside
 
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
-    from lbm.reasoning.components.answers import Worlds
-
-LISTED: Final = 60
-"""Lists up to this long are printed whole."""
-
-FIRST: Final = 20
-"""How many of a longer list are printed."""
 
 STANDARD_INPUT: Final = "<stdin>"
 
@@ -75,17 +66,13 @@ def name_of(file: str) -> str:
 
 def say(*lines: str) -> None:
     """Print lines."""
+    say_each(lines)
+
+
+def say_each(lines: Iterable[str]) -> None:
+    """Print lines as they come: all of them may not fit into memory."""
     for line in lines:
         print(line)
-
-
-def say_worlds(worlds: Worlds) -> None:
-    """Print one world a line, as ``n=1 r=0``."""
-    from lbm.knowledge.formula import quote
-
-    names = [quote(name) for name in worlds.atoms]
-    for row in worlds.array:
-        print(" ".join(f"{name}={value:d}" for name, value in zip(names, row.tolist(), strict=True)))
 
 
 def say_json(facts: dict[str, Any]) -> None:
@@ -145,20 +132,6 @@ def working(what: str) -> AbstractContextManager[object]:
 # --- words ---------------------------------------------------------------------------------------
 
 
-def exact(weight: Decimal | float | None) -> int | float | str | None:
-    """Return a weight for JSON: a number if a double can hold it as written, otherwise text.
-
-    >>> exact(1000), exact(Decimal("2.50")), exact(2**60), exact(Decimal("0.1000000000000000000001"))
-    (1000, 2.5, '1152921504606846976', '0.1000000000000000000001')
-    """
-    if weight is None:
-        return None
-    number = float(weight)
-    if not isinstance(weight, float) and Decimal(repr(number)) != weight:
-        return str(weight)
-    return int(number) if number.is_integer() and abs(number) <= 2**53 else number
-
-
 def counted(count: int, one: str, many: str | None = None) -> str:
     """Return ``1 atom`` or ``1,000 atoms``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
@@ -167,28 +140,6 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 def formulae_counted(hard: int, soft: int) -> str:
     """Return ``4 formulae (1 hard, 3 soft)``."""
     return f"{counted(hard + soft, 'formula', 'formulae')} ({hard:,} hard, {soft:,} soft)"
-
-
-def listed(items: Sequence[Any], everything: bool = False) -> int:
-    """Return how many of a list are printed: all if they are few or all are wanted, else the first."""
-    return len(items) if everything or len(items) <= LISTED else FIRST
-
-
-def table(rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> Iterator[str]:
-    """Yield rows with their columns below one another; columns in ``right`` end together.
-
-    Widths come from the first thousand rows, so that a table of a million is printed as it comes.
-    """
-    rows = iter(rows)
-    head = list(islice(rows, 1000))
-    widths = [max(map(len, column)) for column in zip(*head, strict=True)]
-    for part in (head, rows):
-        for row in part:
-            cells = [
-                cell.rjust(width) if i in right else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            yield ("  " + "  ".join(cells)).rstrip()
 
 
 def count_statements(theory: Theory) -> tuple[int, int]:

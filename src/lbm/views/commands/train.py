@@ -312,9 +312,11 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         yield "validation: none, every row was trained on"
     if rules := facts["confidences"]:
         yield "confidences of the rules, before and after:"
-        shown = streams.listed(rules)
+        from lbm.knowledge.printed import how_many_listed, table
+
+        shown = how_many_listed(rules)
         rows = ((f"{r['before']:.3g}", f"{r['after']:.3g}", _moved(r), r["formula"]) for r in rules[:shown])
-        yield from streams.table(rows, right=(0, 1))
+        yield from table(rows, right=(0, 1))
         if shown < len(rules):
             yield f"  and {len(rules) - shown:,} more: --json lists them"
     for part in facts["broken"]:

@@ -9,7 +9,7 @@ from lbm.views.commands import options, streams
 from lbm.views.commands.problems import bar
 
 
-def warm_kernels(as_json: options.Json = False, seed: options.Seed = None) -> None:
+def warm_kernels(as_json: options.Json = False) -> None:
     """Compile every kernel and store it, which takes a minute or so, once for each version and processor.
 
     Questions do not wait for it: until kernels are there, chains run in NumPy, with the same answers but
@@ -19,7 +19,6 @@ def warm_kernels(as_json: options.Json = False, seed: options.Seed = None) -> No
 
     With --json: cache, the directory; compiled and found, names of what was compiled now and before; seconds.
     """
-    del seed  # nothing here is random
     from lbm.reasoning.engine import ready
     from lbm.reasoning.engine.warming import warm
 
