@@ -152,6 +152,18 @@ def test_the_command_gives_the_known_answer(case, tmp_path):
         assert len(out.read_text().splitlines()) == case["known"] + 1
 
 
+@pytest.mark.slow
+def test_worlds_are_drawn_where_exact_methods_run_out_of_time(instances, tmp_path):
+    """Which would take 10 seconds or more: then chains draw them, and agree or say that they do not."""
+    file, out = instances / "count" / "s1196a_3_2.cnf", tmp_path / "draws.csv"
+    order = ("sample", file, "--lenient", "-n", 5, "--seed", 0, "--seconds", 6, "-o", out)
+    run(*order, allowed=(0, 3))
+    names, *rows = csv.reader(out.read_text().splitlines())
+    theory = load({"file": file, "options": ["--lenient"]})
+    assert len(rows) == 5
+    assert all(theory.is_model(dict(zip(names, (v == "1" for v in row), strict=True))) for row in rows)
+
+
 # --- from Python ----------------------------------------------------------------------------------------
 
 
