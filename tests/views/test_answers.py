@@ -14,10 +14,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from lbm import Reasoner, Theory, ask, best, models, sample, uniformity
+from lbm import Reasoner, Theory, ask, best, marginals, models, sample, uniformity
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
+from lbm.reasoning.answer import Marginals
+from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.views.commands import streams
 from lbm.views.entry import main
 
@@ -908,6 +910,7 @@ def test_a_proof_says_what_entails_prints(lbm, told, query, mode, given):
     options = ["--mode", mode, *([] if given is None else ["--given", given])]
     proof = Reasoner(Theory.load("mixed.lbm")).settle(query, given=given, mode=mode, why=True)
     lines, facts = said_by(proof)
+    assert facts["mode"] == mode
     assert lbm("entails", "mixed.lbm", query, *options) == (0 if proof.follows else 1, lines, "")
     assert list(told("entails", "mixed.lbm", query, *options)[1].items()) == list(facts.items())
 
@@ -937,3 +940,34 @@ def test_a_notebook_shows_worlds_as_code_and_the_rest_as_text():
     assert page.count("<code>") == 2
     assert "<code>&#x27;&lt;b&gt;&#x27;=1 a=0   score 2</code>" in page
     assert page.endswith("<div>broken:</div><div>  2: &#x27;&lt;b&gt;&#x27;</div>")
+
+
+def test_the_least_sure_marginal_speaks_for_all_in_lines_and_in_facts():
+    def about(size, converged):
+        return Estimate(0.5, 0.4, 0.6, size, 1.0, converged, 64, 8, 1.0)
+
+    known = {
+        "a": about(900.0, True),
+        "b": about(500.0, False),
+        "c": about(300.0, False),
+        "d": about(9.0, True),
+    }
+    found = Marginals(dict.fromkeys([*known, "e"], 0.5), "sampled", "logical", 1.0, None, known, 8, "so")
+    lines, facts = said_by(found)
+    assert lines[6].startswith("NOT CONVERGED: 64 chains, 8 sweeps each")
+    assert "effective size 300" in lines[6]
+    assert (facts["converged"], facts["effective_size"], facts["note"]) == (False, 300, "so")
+    assert facts["marginals"] == dict(found)
+    assert facts["intervals"] == {name: [0.4, 0.6] for name in known}
+
+
+def test_marginals_name_their_parts_as_answers_do():
+    theory = Theory.load("mixed.lbm")
+    lines, facts = said_by(marginals(theory))
+    assert len(lines) == 4
+    assert facts["intervals"] == {}
+    about = ask(theory, "a").facts()
+    assert facts["marginals"]["a"] == about["probability"]
+    assert {
+        name: about[name] for name in facts if name not in ("marginals", "intervals")
+    }.items() <= facts.items()

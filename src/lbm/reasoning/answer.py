@@ -245,10 +245,25 @@ class Marginals(Mapping[str, float]):
         ]
         about = f"{self.method}; {self.distribution} distribution, temperature {self.temperature:g}"
         about += "" if self.confidence is None else f", confidence {self.confidence:g}"
-        if self.estimates:
-            worst = min(self.estimates.values(), key=lambda each: (each.converged, each.effective_size))
-            return [*found, about, *sampled_lines(worst, self.sweeps, self.note)]
-        return [*found, about]
+        worst = self._worst()
+        return [*found, about, *([] if worst is None else sampled_lines(worst, self.sweeps, self.note))]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the probabilities as plain data for JSON, and how far the least sure one can be trusted."""
+        return {
+            "marginals": {name: finite(chance) for name, chance in self.chances.items()},
+            "intervals": {name: [each.low, each.high] for name, each in (self.estimates or {}).items()},
+            "method": self.method,
+            "distribution": self.distribution,
+            "temperature": self.temperature,
+            "confidence": self.confidence,
+            **sampled_facts(self._worst(), self.sweeps, self.note),
+        }
+
+    def _worst(self) -> Estimate | None:
+        """Return the estimate of which least is known; None: there is none."""
+        each = (self.estimates or {}).values()
+        return min(each, key=lambda one: (one.converged, one.effective_size), default=None)
 
     def _error(self, name: str) -> str:
         if self.estimates is None or name not in self.estimates:

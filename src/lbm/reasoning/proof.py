@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
@@ -41,6 +41,14 @@ class Verdict:
     satisfiable: bool | None
     clash: tuple[int, ...] = ()
     minimal: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return the verdict as plain data for JSON; without a clash nothing is said of its being minimal."""
+        return {
+            "satisfiable": self.satisfiable,
+            "clash": list(self.clash),
+            "minimal": self.minimal if self.clash else None,
+        }
 
 
 @dataclass(frozen=True, slots=True)

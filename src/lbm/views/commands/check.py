@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lbm.views.commands import options, streams
@@ -110,19 +110,12 @@ def _facts(name: str, theory: Theory, size: Size, verdict: Verdict) -> dict[str,
     return {
         "file": name,
         "atoms": len(theory.atoms),
-        "hard": size.hard,
-        "soft": size.soft,
-        "clauses": size.clauses,
-        "literals": size.literals,
-        "parts": size.parts,
-        "depth": size.depth,
-        "cubes": size.cubes,
-        "satisfiable": verdict.satisfiable,
+        **asdict(size),
+        **verdict.facts(),
         "clash": (
             {"formula": number, "line": statement.line, "text": str(statement.formula)}
             for number, statement in ((number, theory.statements[number]) for number in verdict.clash)
         ),
-        "minimal": verdict.minimal if verdict.clash else None,
     }
 
 
