@@ -4,7 +4,7 @@ import json
 import random
 import subprocess
 import sys
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,14 @@ def results(monkeypatch):
     from measuring import results
 
     return results
+
+
+@pytest.fixture
+def repeated(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import repeated
+
+    return repeated
 
 
 def lost(rows, weights, world):
@@ -104,6 +112,33 @@ def test_the_least_cost_of_pigeons_is_what_the_best_world_loses(problems):
 def test_rosters_and_acquaintances_can_be_read_and_have_a_model(problems):
     for text in (problems.roster(12, 3, seed=0), problems.acquaintances(5, seed=0)):
         assert satisfiable(lbm.Theory.parse(text), seconds=None)
+
+
+@pytest.mark.parametrize("name", ["clauses", "clauses, half soft", "rules", "rules, half soft"])
+def test_theories_asked_repeatedly_are_of_the_stated_size_and_allow_all_evidence(repeated, name):
+    made = repeated.make(name, 0)
+    theory = lbm.Theory.parse(made.text)
+    soft = sum(statement.weight is not None for statement in theory)
+    assert len(theory) == 3000
+    assert len(theory.atoms) == 1000
+    assert abs(soft - 1500) < 150 if "soft" in name else soft == 0
+    assert theory.is_model(made.world)
+    asked = list(islice(repeated.questions(made, 0), 1000))
+    assert len(set(asked)) == 1000
+    assert all(lbm.holds(lbm.parse(given), made.world) for _, given in asked)
+    assert repeated.make(name, 0) == made != repeated.make(name, 1)
+
+
+def test_answers_of_two_sides_agree_or_not_or_cannot_be_compared(repeated):
+    assert repeated.same([True, False], [True, False])
+    assert not repeated.same([True, False], [False, False])
+    assert repeated.same(["preferred", 0.5], ["preferred", 0.5 + 1e-13])
+    assert not repeated.same(["preferred", 0.5], ["preferred", 0.5 + 1e-11])
+    assert not repeated.same(["preferred", 0.5], ["undecided", 0.5])
+    assert not repeated.same("NoWorlds", ["undecided", 0.5])
+    assert repeated.same("NoWorlds", "NoWorlds")
+    assert repeated.same("NoAnswer", ["undecided", 0.5]) is None
+    assert repeated.same([None, 0.5], ["undecided", 0.5]) is None
 
 
 def test_quartiles_are_values_that_occur_and_what_never_happened_is_past_them(results):

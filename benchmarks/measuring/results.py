@@ -139,9 +139,11 @@ def ratio(above: float | None, below: float | None) -> float | None:
 
 
 class Run:
-    """One run of a script: its options, and the results so far."""
+    """One run of a script: its options, and the results so far; ``more`` adds options of its own."""
 
-    def __init__(self, script: str, doc: str) -> None:
+    def __init__(
+        self, script: str, doc: str, more: Callable[[argparse.ArgumentParser], object] | None = None
+    ) -> None:
         parser = argparse.ArgumentParser(description=doc.splitlines()[0])
         parser.add_argument("--quick", action="store_true", help="two instances of a kind, and short budgets")
         parser.add_argument(
@@ -152,7 +154,9 @@ class Run:
         parser.add_argument("--minutes", type=float, help=help_minutes)
         parser.add_argument("--only", default="", metavar="TEXT", help="measure the keys that contain this")
         parser.add_argument("--one-core", action="store_true", help="keep all sides to one core, helpers too")
-        options = parser.parse_args()
+        if more is not None:
+            more(parser)
+        self.options = options = parser.parse_args()
         self.script, self.quick, self.path = script, options.quick, options.json
         self.fresh, self.only = options.fresh, options.only
         usual = math.inf if self.path is None else 10.0
