@@ -120,6 +120,11 @@ def test_who_waits_for_the_solver_of_others_waits_no_longer_than_its_time():
         pool.submit(session.literals, parse("a"), 0.0).result()
 
 
+@pytest.mark.parametrize("seconds", [None, 1e12])
+def test_any_time_may_be_allowed(seconds):
+    assert entailed(Problem(Theory(["a -> b"])), parse("a -> b"), seconds=seconds).holds
+
+
 def test_threads_share_a_problem():
     rng = random.Random(7)
     theory = Theory([disjunction(map(literal, row)) for row in clauses_of(40, rng)])

@@ -28,7 +28,7 @@ from lbm.knowledge.truths import Truths
 from lbm.knowledge.weighted import check_cells, conjuncts, counter_cells, negated
 from lbm.reasoning.clauses import WeightedClauses
 from lbm.reasoning.clock import looks, share_of_time, spent, tick
-from lbm.reasoning.solvers.sat import Clause, Session
+from lbm.reasoning.solvers.sat import Clause, Session, turn
 
 Bools = NDArray[np.bool_]
 
@@ -243,7 +243,7 @@ class _Ready:
         if self.packed is not None:
             clauses = self.packed.clauses
             return Table(clauses.literals, clauses.starts, np.arange(len(clauses)), {})
-        place = {name: i for i, name in enumerate(self.theory.atoms, start=1)}
+        place = self.place
         literals: list[int] = []
         starts, numbers = [0], []
         others: dict[int, Formula] = {}
@@ -289,7 +289,7 @@ class _Ready:
 
     def asked(self, deadline: float) -> Session:
         """Return the solver that has read the hard formulae; raise NoAnswer if there is no time for that."""
-        with self.lock:
+        with turn(self.lock, deadline):
             session = self.session
             if session is None or session.worn:
                 written = self.write(deadline)

@@ -142,6 +142,17 @@ class Solver:
         return sorted(self.solver.get_core() or ())
 
 
+@contextmanager
+def turn(lock: threading.Lock | threading.RLock, deadline: float) -> Iterator[None]:
+    """Hold a lock that others may have; raise NoAnswer if they have it up to the deadline."""
+    if not lock.acquire(timeout=min(max(0.0, deadline - clock.now()), threading.TIMEOUT_MAX)):
+        raise NoAnswer("others asked the same solver for all of the time: allow more seconds")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 class Session:
     """One solver that has read some clauses, and is asked about them many times (incremental SAT).
 
@@ -183,7 +194,7 @@ class Session:
     def literals(self, formula: Formula, deadline: float) -> list[int]:
         """Return literals that are all true exactly where a formula is; what needs a definition gets one."""
         found: list[int] = []
-        with self._mine(deadline):
+        with turn(self.lock, deadline):
             for part in conjuncts(formula):
                 against = as_clause(negated(part))
                 if against is not None:  # a literal, or a clause denied
@@ -207,7 +218,7 @@ class Session:
 
         What ``meanwhile`` comes with is returned as it is.
         """
-        with self._mine(deadline):
+        with turn(self.lock, deadline):
             before, self.broken = self.broken, True
             answer = self._settled(list(assumptions), deadline, meanwhile)
             self.broken = before
@@ -233,16 +244,6 @@ class Session:
             if answer is not None:
                 return answer
         return self.solver.solve(assumptions, meanwhile)
-
-    @contextmanager
-    def _mine(self, deadline: float) -> Iterator[None]:
-        """Wait for one's turn."""
-        if not self.lock.acquire(timeout=-1 if deadline == math.inf else max(0.0, deadline - clock.now())):
-            raise NoAnswer("others asked the same solver for all of the time: allow more seconds")
-        try:
-            yield
-        finally:
-            self.lock.release()
 
 
 def solving(clauses: Iterable[list[int]], *, conflicts: int) -> Iterator[list[bool] | bool | None]:
