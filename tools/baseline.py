@@ -119,6 +119,12 @@ LEFT_OUT: tuple[LeftOut, ...] = (
         "*/mpe-pedigree1.wcnf */flat200-1.cnf */Segmentation_11.lbm",
         "log Z is estimated for longer than LIMIT on a busy machine",
     ),
+    LeftOut(
+        "ask",
+        "*/Segmentation_11.lbm",
+        "chains do not agree before LIMIT ends them",
+        options="* --seed 2 --json",
+    ),
 )
 
 
@@ -588,7 +594,10 @@ def compare(one: Given, other: Given) -> int:
     for file in [*one["files"], *(f for f in other["files"] if f not in one["files"])]:
         if one["files"].get(file) != other["files"].get(file):
             print(f"{file}: not the same file in both")
-    first, second = one["answers"], other["answers"]
+    first, second = (  # a question that came to be left out may be stored all the same
+        {key: found for key, found in side["answers"].items() if not left_out(found["question"])}
+        for side in (one, other)
+    )
     differ: Counter[str] = Counter()
     for key in dict.fromkeys([*first, *second]):
         if key not in first or key not in second:
@@ -625,6 +634,8 @@ def main() -> int:
     if options.against is None:
         return 0
     sides = [json.loads(path.read_text(encoding="utf-8")) for path in (options.against, options.out)]
+    for side in sides:
+        side["answers"] = {key: found for key, found in side["answers"].items() if options.only in key}
     return 1 if compare(*sides) else 0
 
 
