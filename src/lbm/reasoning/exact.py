@@ -31,8 +31,8 @@ from lbm.logic.anatomy import view
 from lbm.reasoning.clock import LEAST, at_most
 from lbm.reasoning.components import whole
 from lbm.reasoning.components.answers import Bools, Models, check_room, listed, unpack, words_for
-from lbm.reasoning.components.apart import Split, assume, check_formula, exponent, split_of
-from lbm.reasoning.problem import Known
+from lbm.reasoning.components.apart import Split, assume, exponent, split_of
+from lbm.reasoning.problem import Known, Problem
 from lbm.reasoning.proof import satisfiable
 
 __all__ = [
@@ -176,7 +176,7 @@ def probability(
     >>> probability(Theory(["a | b"]), parse("a & b"))
     0.333...
     """
-    check_formula(theory, query, "query")
+    Problem(theory).check(query, "query")
     known = known or Known()
     split = possible(theory, given, known, method=method, temperature=temperature)
     below = _weigh(split, temperature, method, theory, given, known)
@@ -304,7 +304,7 @@ def _split(
 ) -> Split | None:
     """Return the theory with its evidence, taken apart; None: they clash."""
     if given is not None:
-        check_formula(theory, given, "evidence")
+        Problem(theory).check(given, "evidence")
     return split_of(theory, given, known, soft=soft, first=first)
 
 

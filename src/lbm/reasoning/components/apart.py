@@ -15,12 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.errors import TooManyWorlds, UnknownAtom
+from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import (
     FALSE,
     TRUE,
     Formula,
-    atoms_of,
 )
 from lbm.knowledge.numbers import Weight, digits_of
 from lbm.knowledge.theory import Theory
@@ -170,16 +169,6 @@ def assume(split: Split, formula: Formula) -> Split | None:
         components=tuple(components),
         score=split.score + part.score,
     )
-
-
-def check_formula(theory: Theory, formula: Formula, role: str) -> None:
-    """Raise unless ``formula`` is one, over atoms of the theory; ``role`` says what it was meant to be."""
-    if not isinstance(formula, Formula):
-        raise TypeError(f"the {role} is a formula, got {formula!r}: lbm.parse('a -> b') makes one")
-    known = set(theory.atoms)
-    for name in atoms_of(formula):
-        if name not in known:
-            raise UnknownAtom(name, theory.atoms)
 
 
 def _propagate(
