@@ -22,17 +22,17 @@ _HOMES = {
     "to_sdnf": "lbm.logic.sdnf",
     "Machine": "lbm.machine.rbm",
     "translate": "lbm.machine.translate",
-    "ask": "lbm.reasoning.query",
-    "best": "lbm.reasoning.query",
-    "count": "lbm.reasoning.query",
-    "distance": "lbm.reasoning.query",  # the older name of uniformity: it is not in __all__
-    "entails": "lbm.reasoning.query",
-    "log_partition": "lbm.reasoning.query",
-    "log_probability": "lbm.reasoning.query",
-    "marginals": "lbm.reasoning.query",
-    "models": "lbm.reasoning.query",
-    "sample": "lbm.reasoning.query",
-    "uniformity": "lbm.reasoning.query",
+    "ask": "lbm.reasoning.reasoner",
+    "best": "lbm.reasoning.reasoner",
+    "count": "lbm.reasoning.reasoner",
+    "distance": "lbm.reasoning.reasoner",  # the older name of uniformity: it is not in __all__
+    "entails": "lbm.reasoning.reasoner",
+    "log_partition": "lbm.reasoning.reasoner",
+    "log_probability": "lbm.reasoning.reasoner",
+    "marginals": "lbm.reasoning.reasoner",
+    "models": "lbm.reasoning.reasoner",
+    "sample": "lbm.reasoning.reasoner",
+    "uniformity": "lbm.reasoning.reasoner",
     "Reasoner": "lbm.reasoning.reasoner",
     "infer": "lbm.relations.evidence.query",
     "RelationalProblem": "lbm.relations.problem",
@@ -96,7 +96,8 @@ if TYPE_CHECKING:
     from lbm.logic.sdnf import to_sdnf
     from lbm.machine.rbm import Machine
     from lbm.machine.translate import translate
-    from lbm.reasoning.query import (
+    from lbm.reasoning.reasoner import (
+        Reasoner,
         ask,
         best,
         count,
@@ -108,7 +109,6 @@ if TYPE_CHECKING:
         sample,
         uniformity,
     )
-    from lbm.reasoning.reasoner import Reasoner
     from lbm.relations.evidence.query import infer
     from lbm.relations.problem import RelationalProblem
     from lbm.training.data.encoder import AtomEncoder

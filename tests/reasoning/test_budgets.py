@@ -15,8 +15,7 @@ from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import PackedStatements, Theory
 from lbm.reasoning import clock, exact, problem, proof, reasoner
-from lbm.reasoning.components import order as orders
-from lbm.reasoning.components import tables
+from lbm.reasoning.components import tables, trees
 from lbm.reasoning.components.apart import Component, take_apart
 from lbm.reasoning.distributions import Logical
 from lbm.reasoning.optimum import best
@@ -242,7 +241,7 @@ def test_no_order_is_narrower_than_the_grid_of_a_counter(kind, monkeypatch):
             buckets = tables.Buckets(Component(names, (formula,), ()))
             factors, variables = buckets._factors(True)
             scopes = tuple(factor.scope for factor in factors)
-            _, width = orders._order(scopes, variables, frozenset(range(variables)), False, 10**6)
+            _, width = tables._order(scopes, variables, frozenset(range(variables)), False, 10**6)
             assert width >= buckets._height()
 
 
@@ -356,6 +355,7 @@ def test_chains_and_their_diagnostics_end_when_their_time_does(question, method,
 def test_chains_answer_where_exact_methods_run_out_of_time(question, counted_clock, monkeypatch):
     for name in ("probability", "marginals", "draw", "log_partition"):
         monkeypatch.setattr(Logical, name, endless)
+    monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     counted_clock.step = 0.001
     begun = counted_clock.time
     theory = Theory(["x1 | x2", (1, "x2 -> x3"), (2, "~x1")])
@@ -370,6 +370,7 @@ def test_chains_answer_where_exact_methods_run_out_of_time(question, counted_clo
 
 def test_an_exact_answer_that_is_asked_for_is_no_other(counted_clock, monkeypatch):
     monkeypatch.setattr(Logical, "probability", endless)
+    monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     counted_clock.step = 0.001
     with pytest.raises(NoAnswer):
         lbm.ask(Theory(["a | b"]), "a", method="exact", seconds=1)
@@ -389,6 +390,7 @@ def test_the_status_takes_a_quarter_of_the_time_and_the_probability_has_the_rest
 
     monkeypatch.setattr(reasoner, "settle", undecided)
     monkeypatch.setattr(Logical, "probability", known)
+    monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     counted_clock.step = 0.01
     begun = counted_clock.time
     found = lbm.ask(Theory(["a | b"]), "a", seconds=20)

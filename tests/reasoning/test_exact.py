@@ -30,8 +30,8 @@ from lbm.knowledge.formula import (
 )
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.components import order as elimination
 from lbm.reasoning.components import tables, whole
+from lbm.reasoning.components import tables as elimination
 from lbm.reasoning.components.apart import take_apart
 from lbm.reasoning.components.batches import Batches
 from lbm.reasoning.components.blocks import truth_table

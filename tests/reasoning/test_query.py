@@ -15,9 +15,9 @@ import lbm
 from lbm.errors import NoAnswer, NoWorlds, ParseError, TooManyWorlds, UnknownAtom, WrongDistribution
 from lbm.knowledge.formula import FALSE, TRUE, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import query, reasoner
+from lbm.reasoning import reasoner
 from lbm.reasoning.answer import number
-from lbm.reasoning.components import apart, whole
+from lbm.reasoning.components import apart, trees, whole
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling import estimates
 from tests.oracles import Oracle, truth
@@ -252,22 +252,22 @@ def test_evidence_may_be_a_formula_its_text_or_truth_values_by_name():
 
 def test_a_theory_asked_twice_is_made_ready_once():
     theory = lbm.Theory.parse("a -> b")
-    assert query.reasoner_for(theory) is query.reasoner_for(theory)
-    for i in range(query.READY):
-        query.reasoner_for(lbm.Theory.parse(f"x{i}"))
-    assert len(query._ready) == query.READY
+    assert reasoner.reasoner_for(theory) is reasoner.reasoner_for(theory)
+    for i in range(reasoner.READY):
+        reasoner.reasoner_for(lbm.Theory.parse(f"x{i}"))
+    assert len(reasoner._ready) == reasoner.READY
 
 
 def test_of_large_theories_only_the_last_one_is_kept_ready(monkeypatch):
-    monkeypatch.setattr(query, "HELD", 5)
+    monkeypatch.setattr(reasoner, "HELD", 5)
     theories = [lbm.Theory([f"x{i}" for i in range(size)]) for size in (2, 3, 7)]
-    kept = [query.reasoner_for(theory) for theory in theories]
-    assert query.reasoner_for(theories[2]) is kept[2]
-    assert len(query._ready) == 1
-    again = query.reasoner_for(theories[0])
+    kept = [reasoner.reasoner_for(theory) for theory in theories]
+    assert reasoner.reasoner_for(theories[2]) is kept[2]
+    assert len(reasoner._ready) == 1
+    again = reasoner.reasoner_for(theories[0])
     assert again is not kept[0]
-    query.reasoner_for(theories[1])
-    assert query.reasoner_for(theories[0]) is again
+    reasoner.reasoner_for(theories[1])
+    assert reasoner.reasoner_for(theories[0]) is again
 
 
 def test_threads_that_share_a_reasoner_get_the_answers_of_one(monkeypatch):
@@ -313,6 +313,7 @@ def test_new_evidence_works_out_only_the_components_it_mentions(monkeypatch):
 def test_a_question_past_exact_methods_is_sampled_and_says_so(monkeypatch):
     monkeypatch.setattr(apart, "MAX_FORMULAE", 10**6)
     monkeypatch.setattr(whole, "solver", refuse)
+    monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     theory = lbm.Theory.parse("a | b\n2: a -> c\nc | d")
     answer = lbm.ask(theory, "c", seed=3)
     oracle = Oracle(theory).chance(lbm.parse("c"))

@@ -222,7 +222,7 @@ def marginals(
     split = possible(theory, given, known, method=method, temperature=temperature)
     found = whole.marginals(split, temperature, method, known)
     if found is None:
-        raise _nothing(theory, given)
+        raise nothing(theory, given)
     return {name: found[name] for name in theory.atoms}
 
 
@@ -244,7 +244,7 @@ def best_worlds(
     split = possible(theory, given, known or Known(), method=method)
     found = whole.best(split, theory.atoms, limit, method)
     if found is None:
-        raise _nothing(theory, given)
+        raise nothing(theory, given)
     _, total, rows = found
     worlds = listed(theory.atoms, rows, complete=len(rows) == total)
     return theory.score(worlds[0]), worlds
@@ -268,7 +268,7 @@ def draw(
     split = possible(theory, given, known, method=method, temperature=temperature)
     rows = whole.draw(split, theory.atoms, n, rng, temperature, method)
     if rows is None:
-        raise _nothing(theory, given)
+        raise nothing(theory, given)
     return unpack(rows, len(theory.atoms))
 
 
@@ -322,11 +322,11 @@ def possible(
         raise ValueError(f"temperature is a positive, finite number, got {temperature}")
     split = _split(theory, given, known)
     if split is None:
-        raise _nothing(theory, given)
+        raise nothing(theory, given)
     return split
 
 
-def _nothing(theory: Theory, given: Formula | None) -> NoWorlds:
+def nothing(theory: Theory, given: Formula | None) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
     if given is not None and satisfiable(theory, seconds=max(LEAST, at_most(_BLAME))) is False:
         given = None
@@ -343,5 +343,5 @@ def _weigh(
 ) -> tuple[int, float]:
     found = whole.mass(split, temperature, method, known)
     if found is None:
-        raise _nothing(theory, given)
+        raise nothing(theory, given)
     return found

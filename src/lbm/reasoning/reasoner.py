@@ -1,14 +1,21 @@
-"""Reasoner: a theory made ready once, and asked often."""
+"""The questions as users ask them: a theory made ready once, and asked often.
+
+A theory is asked by the methods of its reasoner, or by functions of the same names, which keep the reasoners
+of theories asked lately.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import update_wrapper
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
@@ -20,8 +27,9 @@ from lbm.reasoning.assign import assign
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION, check_choice
 from lbm.reasoning.clock import deadline_in, halfway, partway, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
+from lbm.reasoning.components.trees import Trees, Weighed
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
-from lbm.reasoning.problem import Problem
+from lbm.reasoning.problem import Known, Problem
 from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.reasoning.status import Settled, prefer, settle
 
@@ -49,7 +57,9 @@ _FIRST_TRY: Final[dict[str, Any]] = {"most": 2048, "patient": False}
 _FOR_STATUS: Final = 0.25  # of the time for an answer, before its probability is looked for
 _FOR_CHAINS: Final = 0.8  # of what is then left
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Said_co = TypeVar("_Said_co", covariant=True)
 _Run = tuple[_T, bool, "Ran"]  # what chains found, whether it can be relied upon, and how they ran
 
 
@@ -137,6 +147,7 @@ class Reasoner:
         self.theory = theory
         self._problem = Problem(theory)
         self._known = self._problem.known
+        self._trees = Known(size=4)  # by temperature: they are large
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -161,7 +172,16 @@ class Reasoner:
         project: Iterable[str] | None = None,
         seconds: float | None = SECONDS,
     ) -> int:
-        """Return the number of models: see :func:`lbm.count`."""
+        """Return the number of models, exactly: worlds that satisfy every hard formula and ``given``.
+
+        With ``project`` (projected model counting), the number of their distinct restrictions to those
+        atoms; so too where a DIMACS file names atoms in lines ``c p show``. What is past our own methods
+        goes to pyganak, if it is installed.
+
+        >>> import lbm
+        >>> lbm.count(lbm.Theory.parse("a | b | c"), given="~a")
+        3
+        """
         evidence, deadline = self._evidence(given), deadline_in(seconds)
         kept = self._projected(project)
         aside = ganak_installed()
@@ -184,7 +204,17 @@ class Reasoner:
         limit: int | None = None,
         seconds: float | None = SECONDS,
     ) -> Models:
-        """Return the models: see :func:`lbm.models`."""
+        """Return the models of a theory, the first ``limit`` of them in lexicographic order.
+
+        A few are found by a SAT solver, without counting the others. Out of time, those found so far are
+        returned, and ``in_time`` is false.
+
+        ``len()`` counts them, iteration gives each as a mapping by name, ``.array`` all as a matrix.
+
+        >>> import lbm
+        >>> list(lbm.models(lbm.Theory.parse("a ^ b")))
+        [{'a': False, 'b': True}, {'a': True, 'b': False}]
+        """
         evidence, kept, deadline = self._evidence(given), self._projected(project), deadline_in(seconds)
         exact.check_listed(self.theory, kept, limit)
         if limit is not None and limit <= FEW:
@@ -236,7 +266,35 @@ class Reasoner:
         start: Mapping[str, Any] | None = None,
         n_jobs: int = 1,
     ) -> Best:
-        """Return the best world: see :func:`lbm.best`."""
+        r"""Return the model of greatest score, proven best if time allows, else with the gap that is left.
+
+        Parameters
+        ----------
+        given
+            The evidence.
+        top
+            How many worlds, best first.
+        every
+            Whether to list every world that is as good as the best.
+        seconds
+            Time for the search and the proof; None: until it is proven.
+        seed
+            Of the search.
+        on_better
+            Called with every better world as it is found.
+        start
+            A world to begin the search from, where no exact answer is in reach.
+        n_jobs
+            How many processes search; -1: as many as there are cores. Inside ``joblib.parallel_config`` they
+            are those of its backend, a Dask cluster for one.
+
+        Examples
+        --------
+        >>> import lbm
+        >>> found = lbm.best(lbm.Theory.parse("a ^ b\n3: a\n2: b"))
+        >>> found.world, found.satisfied, found.lost, found.optimal
+        ({'a': True, 'b': False}, 3, 2, True)
+        """
         from lbm.reasoning.optimum import best
 
         evidence = self._evidence(given)
@@ -260,7 +318,18 @@ class Reasoner:
         mode: str = "entailed",
         seconds: float | None = SECONDS,
     ) -> bool:
-        """Return whether a formula follows: see :func:`lbm.entails`."""
+        r"""Return whether a formula follows: proven true in every model that satisfies the evidence.
+
+        With ``mode="preferred"``, whether it is true in every best one. If no model satisfies the evidence
+        there is nothing to follow from, an error; so is a question not settled in time.
+
+        >>> import lbm
+        >>> theory = lbm.Theory.parse("a -> b\n2: a")
+        >>> lbm.entails(theory, "b", given="a"), lbm.entails(theory, "b")
+        (True, False)
+        >>> lbm.entails(theory, "b", mode="preferred")
+        True
+        """
         return self.settle(query, given=given, mode=mode, seconds=seconds).follows
 
     def settle(
@@ -300,10 +369,51 @@ class Reasoner:
         seconds: float | None = SECONDS,
         seed: int | np.random.Generator | None = None,
     ) -> Answer:
-        """Return how likely a formula is, and whether it is settled: see :func:`lbm.ask`."""
+        """Return how likely a formula is given evidence, and whether it is settled.
+
+        The probability is exact where that can be done, else an estimate from chains, with its error; the
+        answer says which. Its status is proven: entailed, refuted, preferred or undecided.
+
+        Parameters
+        ----------
+        query, given
+            Any formula, its text, or truth values by name. ``given`` is the evidence (observations, what is
+            conditioned on).
+        why
+            Whether to look for a minimal set of formulae that settles the status.
+        distribution
+            ``logical``: P(x) ∝ exp(score(x)/τ) over the models; ``machine``: P(x) ∝ exp(-F(x)), the paper's
+            free energy, over all worlds.
+        temperature, confidence
+            τ, and c of the machine distribution.
+        method
+            ``exact`` or ``collapsed`` or, for the machine distribution, ``gibbs``; ``auto`` is exact and,
+            where that is too much, collapsed.
+        sweeps
+            How many sweeps chains do; by default until they agree.
+        seconds
+            Time for the answer; None: as long as it takes. Without enough of it the status is None.
+        seed
+            Of the chains.
+
+        Examples
+        --------
+        >>> import lbm
+        >>> lbm.ask(lbm.Theory.parse("a | b"), "a & b", given="a")
+        P(a & b | a) = 0.5
+        undecided
+        exact; logical distribution, temperature 1
+        """
         asked, evidence = self._formula(query, "query"), self._evidence(given)
         about = self._about(distribution, temperature, confidence)
         effort = _effort(method, sweeps, seconds, seed)
+        if about.name == "logical" and method in ("auto", "exact") and not why:
+            weighed = self._weighed(asked, evidence, temperature, effort.deadline)
+            if weighed is not None:
+                found = weighed.probability
+                return Answer(
+                    asked, evidence, found, (found, found), weighed.status, "exact", "logical", temperature
+                )
         try:
             settled = settle(
                 self._problem,
@@ -363,6 +473,29 @@ class Reasoner:
             **parts,
         )
 
+    def _weighed(
+        self, query: Formula, given: Formula | None, temperature: float, deadline: float
+    ) -> Weighed | None:
+        """Return what tables kept ready say of a query, all at once; None: its theory is too large for that.
+
+        It may take no longer than a solver is given for the status alone.
+        """
+
+        def make() -> Trees | None:
+            try:
+                return Trees(exact.possible(self.theory, None, self._known), temperature)
+            except TooManyWorlds:
+                return None
+
+        with suppress(NoAnswer, TooManyWorlds), until(partway(deadline, _FOR_STATUS)):
+            trees = self._trees.get(temperature, make)
+            if trees is not None:
+                found = trees.weigh(query, given)
+                if found is None:
+                    raise exact.nothing(self.theory, given)
+                return found
+        return None
+
     def marginals(
         self,
         *,
@@ -375,7 +508,16 @@ class Reasoner:
         seconds: float | None = SECONDS,
         seed: int | np.random.Generator | None = None,
     ) -> Marginals:
-        """Return the probability of every atom, all in one pass: see :func:`lbm.marginals`."""
+        """Return the probability of every atom given evidence, by name, all in one pass.
+
+        Options are those of :func:`lbm.ask`.
+
+        >>> import lbm
+        >>> lbm.marginals(lbm.Theory.parse("a | b"), given="a")
+        a  1
+        b  0.5
+        exact; logical distribution, temperature 1
+        """
         evidence = self._evidence(given)
         about = self._about(distribution, temperature, confidence)
         effort = _effort(method, sweeps, seconds, seed)
@@ -408,7 +550,21 @@ class Reasoner:
         seconds: float | None = SECONDS,
         seed: int | np.random.Generator | None = None,
     ) -> float:
-        """Return log Z, exactly or by population annealing: see :func:`lbm.log_partition`."""
+        """Return log Z (log of the partition function, or of a weighted model count).
+
+        Z sums exp(score(x)/τ) over models, or exp(-F(x)) over worlds of a machine.
+
+        Where it cannot be summed it is estimated by population annealing (``method="population"``), of the
+        logical distribution only: the number then has an ``error``, its standard error, and a ``note`` that
+        says why. ``method="exact"`` is never an estimate.
+
+        >>> import lbm
+        >>> round(lbm.log_partition(lbm.Theory.parse("a | b")), 6)
+        1.098612
+        >>> about = lbm.log_partition(lbm.Theory.parse("a | b"), method="population", seed=0)
+        >>> abs(about - 1.098612) < 5 * about.error
+        True
+        """
         evidence = self._evidence(given)
         about = self._about(distribution, temperature, confidence)
         effort = _effort(method, None, seconds, seed, ("auto", "exact", POPULATION))
@@ -439,7 +595,14 @@ class Reasoner:
         confidence: float = 5.0,
         seconds: float | None = SECONDS,
     ) -> float:
-        """Return log P(world | evidence), exactly: see :func:`lbm.log_probability`."""
+        """Return log P(world | evidence), exactly; minus infinity for a world that cannot be.
+
+        If it is not worked out within ``seconds``, that is an error.
+
+        >>> import lbm
+        >>> round(lbm.log_probability(lbm.Theory.parse("a | b"), {"a": True, "b": False}), 6)
+        -1.098612
+        """
         deadline = deadline_in(seconds)
         evidence = self._evidence(given)
         about = self._about(distribution, temperature, confidence)
@@ -459,7 +622,17 @@ class Reasoner:
         seconds: float | None = SECONDS,
         seed: int | np.random.Generator | None = None,
     ) -> Draws:
-        """Return worlds drawn at random: see :func:`lbm.sample`."""
+        """Return ``n`` worlds drawn at random: ``.array`` as a matrix, or one by one by name.
+
+        Options are those of :func:`lbm.ask`. Exact draws are independent of one another; where nothing is
+        soft they are uniform over the models. Others are states of chains, and say how far to trust them.
+        ``method="fast"`` anneals models out of the hard formulae, many at once: some kinds of model are met
+        more often than others, and soft formulae are not looked at.
+
+        >>> import lbm
+        >>> lbm.sample(lbm.Theory.parse("a & (b | c)"), 1000, seed=0).array[:, 0].all()
+        np.True_
+        """
         if n < 1:
             raise ValueError(f"n is a number of draws from 1 up, got {n}")
         evidence = self._evidence(given)
@@ -505,7 +678,17 @@ class Reasoner:
     def uniformity(
         self, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
     ) -> Distance:
-        """Return how far worlds are from uniform over the models: see :func:`lbm.uniformity`."""
+        """Return how far drawn worlds are from uniform over the models that satisfy the evidence.
+
+        Where there are few models it is the total variation distance; where there are many, the largest
+        error of a marginal; and ``not measured`` where neither can be had in time. Soft formulae are not
+        looked at.
+
+        >>> import lbm
+        >>> theory = lbm.Theory.parse("a | b")
+        >>> print(lbm.uniformity(theory, lbm.sample(theory, 3000, seed=0)))
+        distance from uniform: 0.0... (total variation over 3 models; uniform draws: about 0.0103)
+        """
         from lbm.reasoning.sampling.uniformity import distance
 
         evidence = self._evidence(given)
@@ -568,3 +751,73 @@ def _effort(
     if sweeps is not None and sweeps < 1:
         raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
     return _Effort(method, sweeps, deadline_in(seconds), np.random.default_rng(seed))
+
+
+# --- the questions as functions of a theory --------------------------------------------------------
+
+READY: Final = 8
+"""Theories that are kept ready."""
+
+HELD: Final = 200_000
+"""Formulae that theories kept ready may have together; the one that was asked last is kept in any case."""
+
+_ready: OrderedDict[int, Reasoner] = OrderedDict()
+_lock = Lock()
+
+
+def reasoner_for(theory: Theory | Machine) -> Reasoner:
+    """Return the reasoner of a theory, the one made before if it was asked about lately."""
+    key = id(theory)  # no other object has it while the reasoner holds on to this one
+    with _lock:
+        found = _ready.get(key)
+        if found is None:
+            found = _ready[key] = Reasoner(theory)
+        _ready.move_to_end(key)
+        while len(_ready) > READY or (len(_ready) > 1 and _held() > HELD):
+            _ready.popitem(last=False)
+    return found
+
+
+def _held() -> int:
+    return sum(len(reasoner.theory) for reasoner in _ready.values())
+
+
+class _Function(Protocol[_P, _Said_co]):
+    def __call__(self, theory: Theory | Machine, *args: _P.args, **kwargs: _P.kwargs) -> _Said_co: ...
+
+
+def _function(method: Callable[Concatenate[Reasoner, _P], _T]) -> _Function[_P, _T]:
+    """Return a question as a function: of a theory, which is kept ready for a while, or of a machine."""
+    like = inspect.signature(method)
+    of, *others = like.parameters.values()
+    parameters = [of.replace(name="theory", annotation="Theory | Machine"), *others]
+
+    def asked(theory: Theory | Machine, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return method(reasoner_for(theory), *args, **kwargs)
+
+    update_wrapper(asked, method)
+    asked.__doc__ = inspect.getdoc(method)
+    del asked.__wrapped__  # type: ignore[attr-defined]  # which would have another signature
+    asked.__qualname__ = method.__name__
+    asked.__signature__ = like.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return asked
+
+
+ask = _function(Reasoner.ask)
+best = _function(Reasoner.best)
+count = _function(Reasoner.count)
+entails = _function(Reasoner.entails)
+log_partition = _function(Reasoner.log_partition)
+log_probability = _function(Reasoner.log_probability)
+marginals = _function(Reasoner.marginals)
+models = _function(Reasoner.models)
+sample = _function(Reasoner.sample)
+uniformity = _function(Reasoner.uniformity)
+
+
+def distance(
+    theory: Theory | Machine, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
+) -> Distance:
+    """Return what :func:`uniformity` returns: its name in version 0.1, which goes in 0.3."""
+    warnings.warn("lbm.distance is now called lbm.uniformity", DeprecationWarning, stacklevel=2)
+    return uniformity(theory, draws, given=given, seconds=seconds)

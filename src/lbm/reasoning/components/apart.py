@@ -31,7 +31,8 @@ from lbm.reasoning.problem import Known
 MAX_FORMULAE: Final = 20_000
 """Formulae of a theory that is taken apart: each is looked at by itself, which takes time."""
 
-_WHOLE: Final = 1 << 61  # sums of weights up to which scores are kept in 64 bits
+WHOLE: Final = 1 << 61
+"""Sums of weights up to which scores are kept in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Component:
     @cached_property
     def numbers(self) -> type:
         """The type that holds every sum of weights: 64 bits, or Python's whole numbers."""
-        return np.int64 if sum(abs(weight) for _, weight in self.soft) < _WHOLE else object
+        return np.int64 if sum(abs(weight) for _, weight in self.soft) < WHOLE else object
 
     @cached_property
     def _hash(self) -> int:

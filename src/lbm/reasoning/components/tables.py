@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -32,11 +34,14 @@ from lbm.reasoning.components.answers import (
 )
 from lbm.reasoning.components.apart import Component, exponents
 from lbm.reasoning.components.blocks import LIMIT, truth_table
-from lbm.reasoning.components.order import WIDTH, order
+
+WIDTH: Final = 20
+"""Atoms a table of elimination may have beside the one that is summed out."""
 
 MAX_KEPT: Final = 1 << 27
 """Entries of all tables together that marginals, draws and lists by elimination may keep."""
 
+_FILL: Final = 64  # atoms up to which elimination also looks for the order of least fill (min-fill)
 _FEW: Final = 1 << 16  # models that are all listed even where only the first are wanted
 _LOOK: Final = 1024  # clauses between two looks at the clock
 _NARROW: Final = 6  # atoms of a formula past which elimination may define its parts
@@ -50,7 +55,7 @@ def few(models: int, limit: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Factor:
+class Factor:
     """What ties some variables together: the truth table of a formula, with its weight if it is soft."""
 
     scope: tuple[int, ...]
@@ -59,7 +64,7 @@ class _Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Table:
     """A function of the variables in ``scope``, each of them an axis of length 2.
 
     ``mass`` counts ways, or holds logarithms; None in ``best`` stands for a score of 0 everywhere. No
@@ -130,11 +135,11 @@ class Buckets:
             value=LIMIT,
         )
 
-    def _factors(self, define: bool) -> tuple[list[_Factor], int]:
+    def _factors(self, define: bool) -> tuple[list[Factor], int]:
         """Return formulae as factors; those of many atoms, if asked, through variables for their parts."""
         names = self.component.atoms
         place = {name: i for i, name in enumerate(names)}
-        found: list[_Factor] = []
+        found: list[Factor] = []
         wide: list[tuple[Formula, int | None]] = []
         for formula, weight in (*((f, None) for f in self.component.hard), *self.component.soft):
             tick()
@@ -142,18 +147,18 @@ class Buckets:
             if define and len(scope) > _NARROW:
                 wide.append((formula, weight))
             else:
-                found.append(_Factor(scope, _formula_table(formula, names), weight))
+                found.append(Factor(scope, _formula_table(formula, names), weight))
         if not wide:
             return found, len(names)
         check_cells(*(formula for formula, _ in wide))
         numbers = {name: i + 1 for i, name in enumerate(names)}
         clauses, roots, end = definitional([formula for formula, _ in wide], numbers, len(names) + 1, tick)
         for root, (_, weight) in zip(roots, wide, strict=True):
-            found.append(_Factor((abs(root) - 1,), _clause_table([root]), weight))
+            found.append(Factor((abs(root) - 1,), _clause_table([root]), weight))
         for number, clause in enumerate(clauses):
             if not number % _LOOK:
                 tick()
-            found.append(_Factor(tuple({abs(n) - 1: None for n in clause}), _clause_table(clause)))
+            found.append(Factor(tuple({abs(n) - 1: None for n in clause}), _clause_table(clause)))
         return found, end - 1
 
     def _height(self) -> int:
@@ -178,16 +183,18 @@ class Buckets:
         """
         logs = temperature is not None and bool(self.component.soft)
         turn = {variable: i for i, variable in enumerate(self.order)}
-        buckets: dict[int, list[_Table]] = {variable: [] for variable in self.order}
+        buckets: dict[int, list[Table]] = {variable: [] for variable in self.order}
         for factor in self.factors:
             scope = tuple(sorted(factor.scope, key=lambda v: -turn[v]))
-            buckets[scope[-1]].append(self._start(factor, scope, logs))
+            buckets[scope[-1]].append(start(factor, scope, self.component.numbers, logs=logs))
         result = _Run()
         kept = 0
         for variable in self.order:
             tick()
-            table = _times(buckets.pop(variable), variable, turn, logs)
-            summed, step = self._sum_out(table, variable, scale, temperature, logs, steps)
+            table = times(buckets.pop(variable), (variable,), turn, logs=logs)
+            summed, step = sum_out(
+                table, scale, temperature, logs=logs, exists=variable in self.exists, steps=steps
+            )
             if steps:
                 kept += summed.mass.size
                 if kept > MAX_KEPT:
@@ -211,52 +218,6 @@ class Buckets:
         if not logs:
             result.log = math.log(result.ways)
         return result
-
-    def _start(self, factor: _Factor, scope: tuple[int, ...], logs: bool) -> _Table:
-        true = factor.table(scope)
-        if factor.weight is None:
-            if logs:
-                return _Table(scope, None, np.where(true, 0.0, -np.inf))
-            return _Table(scope, None, true.astype(np.int64))
-        best: Array = np.zeros(true.shape, self.component.numbers)
-        best[true] = factor.weight
-        return _Table(scope, best, np.zeros(true.shape) if logs else np.ones(true.shape, np.int64))
-
-    def _sum_out(
-        self, table: _Table, variable: int, scale: int, temperature: float | None, logs: bool, steps: bool
-    ) -> tuple[_Table, _Step]:
-        scope = table.scope[:-1]
-        zero, one = table.mass[..., 0], table.mass[..., 1]
-        nothing = -np.inf if logs else 0
-        can = zero != nothing, one != nothing
-        best = None
-        if table.best is not None:
-            low = np.where(can[0], table.best[..., 0], table.best[..., 1])
-            high = np.where(can[1], table.best[..., 1], low)
-            best = np.asarray(np.maximum(low, high), dtype=table.best.dtype)
-            if logs:
-                assert temperature is not None
-                zero = zero + exponents(low - best, scale, temperature)
-                one = one + exponents(high - best, scale, temperature)
-            else:
-                can = can[0] & (low == best), can[1] & (high == best)
-                zero, one = zero * can[0], one * can[1]
-        bits = table.bits + 1
-        if logs:
-            mass = np.asarray(np.logaddexp(zero, one))
-        elif variable in self.exists:
-            mass, bits = np.asarray((can[0] | can[1]).astype(np.int64)), 0
-        else:
-            kind = np.int64 if bits < 62 else object
-            mass = np.asarray(np.asarray(zero, dtype=kind) + np.asarray(one, dtype=kind), dtype=kind)
-        chance = None
-        if steps and temperature is not None:
-            alive = mass != nothing
-            whole = np.where(alive, mass, 0.0 if logs else 1)
-            share = np.exp(one - whole) if logs else one / whole
-            chance = np.asarray(np.where(alive, share, 0.0), dtype=np.float64)
-        step = _Step(variable, scope, (np.asarray(can[0], bool), np.asarray(can[1], bool)), chance)
-        return _Table(scope, best, mass, bits), step
 
     def count(self, keep: frozenset[str] | None = None) -> int:  # noqa: ARG002 - settled when it was made
         """Return how many models there are, or restrictions to the atoms it was made for."""
@@ -378,12 +339,31 @@ class Buckets:
         return chances[: len(self.component.atoms)]
 
 
-def _times(tables: Iterable[_Table], variable: int, turn: Mapping[int, int], logs: bool) -> _Table:
-    """Return the product of the tables that mention ``variable``, which is its last axis."""
+def start(factor: Factor, scope: tuple[int, ...], numbers: type, *, logs: bool) -> Table:
+    """Return a factor as a table over its variables in this order; ``numbers`` is the type of scores."""
+    true = factor.table(scope)
+    if factor.weight is None:
+        if logs:
+            return Table(scope, None, np.where(true, 0.0, -np.inf))
+        return Table(scope, None, true.astype(np.int64))
+    best: Array = np.zeros(true.shape, numbers)
+    best[true] = factor.weight
+    return Table(scope, best, np.zeros(true.shape) if logs else np.ones(true.shape, np.int64))
+
+
+def times(
+    tables: Iterable[Table], variables: tuple[int, ...], turn: Mapping[int, int], *, logs: bool
+) -> Table:
+    """Return the product of tables, over ``variables`` too; whose turn comes first is its last axis.
+
+    The axes of each table are in that order already.
+    """
     several = sorted(tables, key=lambda table: len(table.scope))
-    scope = tuple(sorted({variable, *(v for table in several for v in table.scope)}, key=lambda v: -turn[v]))
+    scope = tuple(
+        sorted({*variables, *(v for table in several for v in table.scope)}, key=lambda v: -turn[v])
+    )
     shape = (2,) * len(scope)
-    mass: Array = np.zeros(2) if logs else np.ones(2, np.int64)
+    mass: Array = np.zeros(()) if logs else np.ones((), np.int64)
     best: Array | None = None
     bits = 0
     for table in several:
@@ -394,10 +374,55 @@ def _times(tables: Iterable[_Table], variable: int, turn: Mapping[int, int], log
         else:
             kind = np.int64 if bits < 62 else object
             mass = mass.astype(kind, copy=False) * table.mass.reshape(mine).astype(kind, copy=False)
+            mass = np.asarray(mass, kind)  # numbers past 64 bits are no arrays, where there are no axes
         if table.best is not None:
-            more = table.best.reshape(mine)
-            best = np.broadcast_to(more, shape) if best is None else best + more
-    return _Table(scope, best, np.broadcast_to(mass, shape), bits)
+            more = np.broadcast_to(table.best.reshape(mine), shape)
+            best = more if best is None else np.asarray(best + more, more.dtype)
+    return Table(scope, best, np.broadcast_to(mass, shape), bits)
+
+
+def sum_out(
+    table: Table,
+    scale: int,
+    temperature: float | None,
+    *,
+    logs: bool,
+    exists: bool = False,
+    steps: bool = False,
+) -> tuple[Table, _Step]:
+    """Sum out the last axis of a table, or ask whether a value of it ``exists``; return how it went, too."""
+    *others, variable = table.scope
+    zero, one = table.mass[..., 0], table.mass[..., 1]
+    nothing = -np.inf if logs else 0
+    can = zero != nothing, one != nothing
+    best = None
+    if table.best is not None:
+        low = np.where(can[0], table.best[..., 0], table.best[..., 1])
+        high = np.where(can[1], table.best[..., 1], low)
+        best = np.asarray(np.maximum(low, high), dtype=table.best.dtype)
+        if logs:
+            assert temperature is not None
+            zero = zero + exponents(low - best, scale, temperature)
+            one = one + exponents(high - best, scale, temperature)
+        else:
+            can = can[0] & (low == best), can[1] & (high == best)
+            zero, one = zero * can[0], one * can[1]
+    bits = table.bits + 1
+    if logs:
+        mass = np.asarray(np.logaddexp(zero, one))
+    elif exists:
+        mass, bits = np.asarray((can[0] | can[1]).astype(np.int64)), 0
+    else:
+        kind = np.int64 if bits < 62 else object
+        mass = np.asarray(np.asarray(zero, dtype=kind) + np.asarray(one, dtype=kind), dtype=kind)
+    chance = None
+    if steps and temperature is not None:
+        alive = mass != nothing
+        whole = np.where(alive, mass, 0.0 if logs else 1)
+        share = np.exp(one - whole) if logs else one / whole
+        chance = np.asarray(np.where(alive, share, 0.0), dtype=np.float64)
+    step = _Step(variable, tuple(others), (np.asarray(can[0], bool), np.asarray(can[1], bool)), chance)
+    return Table(tuple(others), best, mass, bits), step
 
 
 def _formula_table(formula: Formula, names: Sequence[str]) -> Callable[[tuple[int, ...]], Bools]:
@@ -423,3 +448,93 @@ def _clause_table(clause: Sequence[int]) -> Callable[[tuple[int, ...]], Bools]:
         return found
 
     return table
+
+
+# --- the order of elimination: greedily, so that tables stay narrow ------------------------------------
+
+
+def order(
+    scopes: tuple[tuple[int, ...], ...], variables: int, last: frozenset[int], backwards: bool
+) -> tuple[list[int], int]:
+    """Return an order of elimination and its width (at least the treewidth).
+
+    Those in ``last`` go after the others; if ``backwards``, from the greatest to the least. Past WIDTH the
+    order is not finished, and the width is the first that was too large.
+    """
+    return _order(scopes, variables, last, backwards, WIDTH)
+
+
+@lru_cache(maxsize=512)  # a case is looked at once to see whether it fits, and again for each question
+def _order(
+    scopes: tuple[tuple[int, ...], ...], variables: int, last: frozenset[int], backwards: bool, most: int
+) -> tuple[list[int], int]:
+    widest = max(map(len, scopes), default=1) - 1
+    if widest > most:
+        return [], widest
+    best: tuple[list[int], int] | None = None
+    for fill in (False, True) if variables <= _FILL else (False,):
+        found = _greedy(_neighbours(scopes, variables), last, backwards, fill, most)
+        if best is None or found[1] < best[1]:
+            best = found
+    assert best is not None
+    return best
+
+
+def _greedy(
+    near: list[set[int]], last: frozenset[int], backwards: bool, fill: bool, most: int
+) -> tuple[list[int], int]:
+    def cost(variable: int) -> tuple[bool, int, int]:
+        if backwards and variable in last:
+            return True, -variable, 0
+        others = near[variable]
+        missing = sum(len(others - near[other]) - 1 for other in others) if fill else 0
+        return variable in last, missing, len(others)
+
+    order: list[int] = []
+    width = 0
+    left = set(range(len(near)))
+    heap = [] if fill else [(cost(variable), variable) for variable in left]
+    heapq.heapify(heap)
+    while left:
+        tick()
+        if fill:
+            variable = min(left, key=lambda v: (cost(v), v))
+        else:
+            seen, variable = heapq.heappop(heap)
+            if variable not in left or seen != cost(variable):
+                continue
+        others = near[variable]
+        width = max(width, len(others))
+        if width > most:
+            return order, width
+        order.append(variable)
+        left.discard(variable)
+        for other in others:
+            near[other] |= others
+            near[other] -= {variable, other}
+            if not fill:
+                heapq.heappush(heap, (cost(other), other))
+    return order, width
+
+
+def narrow_order(scopes: Sequence[Sequence[int]], variables: int) -> list[int]:
+    """Return an order of elimination, quickly found; raise TooManyWorlds past WIDTH."""
+    found, width = _greedy(_neighbours(scopes, variables), frozenset(), False, False, WIDTH)
+    if width > WIDTH:
+        raise TooManyWorlds(
+            f"elimination needs tables of {width} atoms or more, beyond {WIDTH} (limit WIDTH)",
+            limit="WIDTH",
+            value=WIDTH,
+        )
+    return found
+
+
+def _neighbours(scopes: Iterable[Iterable[int]], variables: int) -> list[set[int]]:
+    """Return, for each variable, those that it shares a table with."""
+    near: list[set[int]] = [set() for _ in range(variables)]
+    for scope in scopes:
+        for variable in scope:
+            near[variable].update(scope)
+    for variable, others in enumerate(near):
+        others.discard(variable)
+    return near

@@ -21,7 +21,7 @@ from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.reasoning import clock
 from lbm.reasoning.clauses import WeightedClauses
 from lbm.reasoning.components.apart import Component, Split, split_of
-from lbm.reasoning.components.order import WIDTH, order
+from lbm.reasoning.components.tables import WIDTH, order
 from lbm.reasoning.problem import Judged, Problem, Rows, rows_of
 from lbm.reasoning.proof import find_model, satisfiable, simple_model
 from lbm.reasoning.search import engines

@@ -38,7 +38,7 @@ def ask_query(
     converged, effective_size, r_hat, missed, chains, sweeps, note.
     """
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
-    from lbm.reasoning.query import ask
+    from lbm.reasoning.reasoner import ask
 
     with streams.working("looking for the answer"):
         answer = ask(

@@ -22,7 +22,7 @@ def count_models(
     """
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.knowledge.numbers import written
-    from lbm.reasoning.query import count
+    from lbm.reasoning.reasoner import count
 
     with streams.working("counting"):
         number = count(theory, given=given, project=options.split_names(project), seconds=seconds)

@@ -39,7 +39,7 @@ def entails_query(
     0 and 1 by name).
     """
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
-    from lbm.reasoning.query import reasoner_for
+    from lbm.reasoning.reasoner import reasoner_for
 
     with streams.working("looking for a proof"):
         settled = reasoner_for(theory).settle(query, given=given, mode=mode.value, why=True, seconds=seconds)

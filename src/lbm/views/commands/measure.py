@@ -37,7 +37,7 @@ def log_partition_of(
     With --json: log_partition, distribution, temperature, confidence, error (0 if it is exact), note.
     """
     theory = streams.read_theory(file, lenient=lenient)
-    from lbm.reasoning.query import log_partition
+    from lbm.reasoning.reasoner import log_partition
 
     with streams.working("summing over worlds"):
         found = log_partition(
@@ -74,7 +74,7 @@ def log_probability_of(
     temperature, confidence.
     """
     theory = streams.read_theory(file, lenient=lenient)
-    from lbm.reasoning.query import log_probability
+    from lbm.reasoning.reasoner import log_probability
 
     values = read_world(world)
     with streams.working("summing over worlds"):

@@ -35,7 +35,7 @@ def list_models(
     known, for lack of time).
     """
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
-    from lbm.reasoning.query import models
+    from lbm.reasoning.reasoner import models
 
     with streams.working("looking for models"):
         found = models(

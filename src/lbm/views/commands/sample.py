@@ -63,8 +63,8 @@ def sample_worlds(
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"cannot write {out}: expected a name that ends in {', '.join(FORMATS)}")
     theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
-    from lbm.reasoning.query import sample
-    from lbm.reasoning.query import uniformity as measure
+    from lbm.reasoning.reasoner import sample
+    from lbm.reasoning.reasoner import uniformity as measure
 
     with streams.working("drawing worlds"):
         drawn = sample(
