@@ -10,7 +10,7 @@ from lbm.machine.rbm import Machine
 from lbm.reasoning.engine import dense, dense_kernels
 from lbm.reasoning.engine.dense import HIDDEN, VISIBLE, gibbs, settle, settle_plainly
 from lbm.reasoning.engine.streams import key_of, seed_from, uniforms, words
-from lbm.reasoning.sampling.chains import gibbs_step
+from lbm.reasoning.sampling.machines import gibbs_step
 
 SHAPES = [(1, 1), (3, 5), (30, 10), (7, 66)]
 

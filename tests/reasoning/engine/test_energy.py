@@ -17,8 +17,8 @@ from lbm.reasoning.engine import energy, energy_kernels, energy_plain
 from lbm.reasoning.engine.energy import REFRESH, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.lanes import RULES, random_states
 from lbm.reasoning.engine.streams import uniforms, words
-from lbm.reasoning.sampling.chains import sweep
-from lbm.reasoning.sampling.targets import FreeEnergyTarget
+from tests.reference.chains import sweep
+from tests.reference.targets import FreeEnergyTarget
 from tests.strategies import theories, within_reach
 
 SEED = 91

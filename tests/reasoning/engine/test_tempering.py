@@ -13,7 +13,7 @@ from lbm.reasoning.engine.lanes import advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of
 from lbm.reasoning.engine.streams import uniforms, words
 from lbm.reasoning.engine.tempering import FREE, SWAPS, coupling, exchange_chance, tempered
-from lbm.reasoning.sampling.chains import heat_bath
+from lbm.reasoning.sampling.machines import heat_bath
 from tests.oracles import truth_table
 from tests.strategies import random_formula
 

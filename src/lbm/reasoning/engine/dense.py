@@ -2,8 +2,8 @@
 
     p(h_j = 1 | x) = σ(Σ_i w_ij x_i + b_j),   then   p(x_i = 1 | h) = σ(Σ_j w_ij h_j + a_i)
 
-It is the plain :func:`lbm.reasoning.sampling.chains.gibbs_step` for machines whose weights are all there, as
-training leaves them. Rare values stay as rare as they should be: probabilities of both values are right to
+It is the plain :func:`lbm.reasoning.sampling.machines.gibbs_step` for machines whose weights are all there,
+as training leaves them. Rare values stay as rare as they should be: probabilities of both values are right to
 about 1e-6 of themselves, times the size of the log-odds, down to 2^-31.
 """
 
@@ -97,7 +97,7 @@ def gibbs(
         )
     if steps < 0:
         raise ValueError(f"expected a number of steps from 0 up, got {steps}")
-    rows, values = _held(state, clamped)
+    rows, values = held(state, clamped)
     state[rows] = values
     key = key_of(seed_from(rng))
     hidden = np.empty((matrix.shape[1], state.shape[1]), np.float32)
@@ -111,10 +111,10 @@ def gibbs(
     return state
 
 
-def _held(x: Singles, clamped: Clamped) -> tuple[NDArray[np.intp], Singles]:
-    """Return the rows that are clamped, and their values, shape (rows, lanes) or (rows, 1)."""
+def held(x: NDArray[Any], clamped: Clamped) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the rows that are clamped, and their values as x has them, shape (rows, lanes) or (rows, 1)."""
     pair = (list(clamped), list(clamped.values())) if isinstance(clamped, Mapping) else clamped or ([], [])
-    rows, values = np.asarray(pair[0], np.intp), np.asarray(pair[1], np.float32)
+    rows, values = np.asarray(pair[0], np.intp), np.asarray(pair[1], x.dtype)
     if rows.ndim != 1 or ((rows < 0) | (rows >= len(x))).any():
         raise ValueError(f"expected rows from 0 to {len(x) - 1} to be clamped, got {pair[0]}")
     if values.shape not in (rows.shape, (len(rows), x.shape[1])):

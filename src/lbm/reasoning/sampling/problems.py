@@ -12,14 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, WeightError
-from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction, holds
+from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import counter_cells
+from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
 from lbm.reasoning.assign import assign
 from lbm.reasoning.clock import at_most, share_of_time, spent, tick
@@ -27,25 +29,12 @@ from lbm.reasoning.components.apart import Component, Split, exponent
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
 from lbm.reasoning.engine.lanes import Weights, advance, jump, random_states, start, weights_of
-from lbm.reasoning.engine.network import Network, network_of
+from lbm.reasoning.engine.network import LANES, Network, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.engine.tempering import Cold, tempered
 from lbm.reasoning.proof import find_model, refuted_literals, satisfiable
-from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
-from lbm.reasoning.sampling.targets import (
-    Floats,
-    FreeEnergyTarget,
-    Ints,
-    ScoreTarget,
-    States,
-    Target,
-    conjuncts,
-    score_target,
-)
-
-LANES: Final = 64
-"""Chains that run side by side."""
+from lbm.reasoning.sampling.machines import Conditioned, gibbs_step, truth
 
 REPEATED: Final = 4
 """Chains side by side that begin in the same world: fewer would be lost among the others."""
@@ -325,6 +314,17 @@ def _parts(hard: Sequence[Formula]) -> list[Formula]:
     return [part for formula in hard for part in conjuncts(formula)]
 
 
+def conjuncts(formula: Formula) -> list[Formula]:
+    """Return the parts of a hard formula that hold exactly where all of it does, none that is true."""
+    seen = view(formula)
+    if seen.op == "constant":
+        return [] if seen.label else [FALSE]
+    if seen.op != "and":
+        return [formula]
+    parts = [part if positive else ~part for part, positive in seen.parts]
+    return [part for part in parts if part not in (TRUE, ~FALSE)]
+
+
 def _both(formula: Formula) -> tuple[Formula, Formula]:
     if formula is TRUE or formula is FALSE:
         return formula, (FALSE if formula is TRUE else TRUE)
@@ -351,11 +351,19 @@ def machine_distribution(
         network = energies_of(machine, confidence, temperature)
         run = partial(_energies, network, clamped)
         return Problem(run, machine.declared, starts, places, impossible)
-    energies = FreeEnergyTarget(machine, confidence, temperature)
-    evidence = score_target(machine.declared, [given], [], 1.0)
-    target = _Sum(energies, evidence)
-    penalty = choose_penalty(cast(ScoreTarget, target), spread(starts, rng), rng)
-    return Problem(_collapsed(target.with_penalty(penalty)), target.atoms, starts, places, impossible)
+    target = Conditioned(machine, confidence, temperature, tuple(conjuncts(given)))
+    penalty = target.chosen_penalty(spread(starts, rng), rng)
+    return Problem(partial(_collapsed, target, penalty), machine.declared, starts, places, impossible)
+
+
+def _collapsed(
+    target: Conditioned, penalty: float, starts: Bools, rng: np.random.Generator
+) -> Iterator[Seen]:
+    """Yield what plain chains see that are drawn to the evidence by a penalty."""
+    x = spread(starts, rng)
+    while True:
+        yield Seen(x, target.broken(x) == 0, target.score(x))
+        x = target.sweep(x, rng, penalty)
 
 
 def _check_weights(machine: Machine, scale: float) -> None:
@@ -452,54 +460,6 @@ def clamps(given: Formula | None) -> tuple[dict[str, bool], Formula]:
     return held, conjunction(rest) if rest else TRUE
 
 
-class _Sum:
-    """Free energies, and a penalty for evidence that is broken."""
-
-    def __init__(self, energies: FreeEnergyTarget, evidence: ScoreTarget) -> None:
-        self.energies, self.evidence = energies, evidence
-
-    @property
-    def atoms(self) -> tuple[str, ...]:
-        return self.energies.atoms
-
-    @property
-    def hard(self) -> int:
-        return self.evidence.hard
-
-    @property
-    def penalty(self) -> float:
-        return self.evidence.penalty
-
-    def odds(self, i: int, x: States) -> Floats:
-        return self.energies.odds(i, x) + self.evidence.odds(i, x)
-
-    def log_weight(self, x: States) -> Floats:
-        return self.energies.log_weight(x) + self.evidence.log_weight(x)
-
-    def broken(self, x: States) -> Ints:
-        return self.evidence.broken(x)
-
-    def score(self, x: States) -> Floats:
-        return self.energies.score(x)
-
-    def scale(self) -> tuple[float, float]:
-        energies, evidence = self.energies.scale(), self.evidence.scale()
-        return min(filter(None, (energies[0], evidence[0])), default=0.0), energies[1] + evidence[1]
-
-    def with_penalty(self, penalty: float) -> _Sum:
-        return _Sum(self.energies, self.evidence.with_penalty(penalty))
-
-
-def _collapsed(target: Target) -> Callable[[Bools, np.random.Generator], Iterator[Seen]]:
-    def run(starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
-        x = spread(starts, rng)
-        while True:
-            yield Seen(x, np.asarray(target.broken(x) == 0), target.score(x))
-            x = sweep(target, x, rng)
-
-    return run
-
-
 # --- where chains start ------------------------------------------------------------------------------
 
 
@@ -565,10 +525,3 @@ def spread(starts: Bools, rng: np.random.Generator) -> Bools:
     special = np.repeat(starts[:, : LANES // (2 * REPEATED)], REPEATED, axis=1)
     x[:, : special.shape[1]] = special
     return x
-
-
-def truth(formula: Formula, atoms: Sequence[str], x: States) -> Bools:
-    """Return in which lanes a formula is true, shape (lanes,)."""
-    rows = {name: i for i, name in enumerate(atoms)}
-    world: dict[str, Any] = {name: x[rows[name]].astype(bool) for name in atoms_of(formula)}
-    return np.broadcast_to(np.asarray(holds(formula, world), bool), x.shape[1:])
