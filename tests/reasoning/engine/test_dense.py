@@ -251,7 +251,6 @@ def test_numpy_and_the_kernel_make_the_same_bits(shape, monkeypatch):
     settle(compiled, bias, *key_of(3), 7, VISIBLE)
     settle_plainly(plain, bias, *key_of(3), 7, VISIBLE)
     np.testing.assert_array_equal(plain, compiled)
-    monkeypatch.setattr(dense, "is_warm", lambda _: False)
-    monkeypatch.setattr(dense, "warm_aside", lambda: None)
+    monkeypatch.setattr(dense, "runs_compiled", lambda _: False)
     settle(z, bias, *key_of(3), 7, VISIBLE)
     np.testing.assert_array_equal(z, compiled)

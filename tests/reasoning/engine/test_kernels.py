@@ -447,7 +447,7 @@ def test_a_sweep_that_is_cut_into_calls_is_the_same_sweep(monkeypatch):
     monkeypatch.setattr(module, "CALL", 2e-5)
     calls = []
     real = kernels.sweeps
-    monkeypatch.setattr(kernels, "sweeps", lambda *given: calls.append(len(given[5])) or real(*given))
+    monkeypatch.setattr(kernels, "sweeps", lambda *given: calls.append(len(given[1])) or real(*given))
     assert advance(cut, betas) == 5
     assert len(calls) > 20
     assert sum(calls) == 5 * 8001

@@ -1,4 +1,8 @@
-"""Chains on a machine in plain NumPy: block Gibbs, and one atom at a time where evidence is no literal.
+"""Chains (Markov chain Monte Carlo, MCMC) on a machine, in plain NumPy.
+
+- *Block Gibbs*, the paper's method: :func:`gibbs_step`.
+- *Collapsed* (Rao-Blackwellised): hidden units are summed out (marginalised) and one atom is updated at a
+  time. :class:`Conditioned` has these chains where evidence is no literal; for all others the engine does.
 
 States are arrays of shape (atoms, lanes): a row per atom, and every column, or lane, is one chain.
 """

@@ -144,50 +144,50 @@ def logical_network(
 ) -> tuple[Network, Known]:
     """Return a theory with evidence as a network, weights over τ, and models to start from."""
     atoms = atoms_about(split, query)
-    components = _components_about(split, query)
-    hard = [formula for component in components for formula in component.hard]
-    soft = [pair for component in components for pair in component.soft]
-    weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
-    soft, weights, firm, earned = _apart_by_weight(soft, weights, Theory(hard, atoms=atoms))
+    hard, firm, pairs, earned = _weighed(split, query, temperature)
     hard += firm
-    network = network_of(atoms, _parts(hard), [(f, w) for (f, _), w in zip(soft, weights, strict=True)])
-    heaviest = sorted(zip(weights, (f for f, _ in soft), strict=True), key=lambda pair: -abs(pair[0]))
-    steep = [(weight, formula) for weight, formula in heaviest[:_STARTS] if abs(weight) >= _STEEP]
-    wanted = [formula if weight > 0 else ~formula for weight, formula in steep]
+    network = network_of(atoms, _parts(hard), pairs)
+    heaviest = sorted(pairs, key=lambda pair: -abs(pair[1]))[:_STARTS]
+    wanted = [f if weight > 0 else ~f for f, weight in heaviest if abs(weight) >= _STEEP]
     asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
     theory = Theory(hard, atoms=atoms)
-    best = _annealed(network, seed_from(rng)) if soft or counter_cells(*hard) > _CELLS else None
+    best = _annealed(network, seed_from(rng)) if pairs or counter_cells(*hard) > _CELLS else None
     known = _starts(theory, asked, wanted, best)
     if not known.starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
     return network, known._replace(earned=earned)
 
 
-def _apart_by_weight(
-    soft: list[tuple[Formula, int]], weights: list[float], theory: Theory
-) -> tuple[list[tuple[Formula, int]], list[float], list[Formula], float]:
-    """Return the soft formulae whose weights chains can tell apart, those as good as hard, and their score.
+def _weighed(
+    split: Split, query: Formula | None, temperature: float
+) -> tuple[list[Formula], list[Formula], list[tuple[Formula, float]], float]:
+    """Return hard formulae, soft ones as good as hard, others with weights over τ, and a constant score.
 
     Next to a weight of HEAVY, sums of floats lose the last digits of small ones. Such a formula is true in
-    every world that counts, if all of them can be together; if not, chains are not for this theory.
+    every world that counts, if all of them can be together: it is as good as hard, and earns its weight in
+    every world. If not, chains are not for this theory.
     """
-    heavy = [abs(weight) >= HEAVY for weight in weights]
-    light = sum(abs(weight) for weight, too_much in zip(weights, heavy, strict=True) if not too_much)
-    if not any(heavy) or not light:
-        return soft, weights, [], 0.0
-    firm = [
-        formula if weight > 0 else ~formula
-        for (formula, weight), too_much in zip(soft, heavy, strict=True)
-        if too_much
+    components = _components_about(split, query)
+    hard = [formula for component in components for formula in component.hard]
+    pairs = [
+        (formula, exponent(weight, split.scale, temperature))
+        for component in components
+        for formula, weight in component.soft
     ]
+    heavy = [(formula, weight) for formula, weight in pairs if abs(weight) >= HEAVY]
+    rest = [(formula, weight) for formula, weight in pairs if not abs(weight) >= HEAVY]
+    light = sum(abs(weight) for _, weight in rest)
+    if not heavy or not light:
+        return hard, [], pairs, 0.0
+    firm = [formula if weight > 0 else ~formula for formula, weight in heavy]
+    theory = Theory(hard, atoms=atoms_about(split, query))
     if light > HEAVY / 2 or find_model(theory, given=conjunction(firm), seconds=at_most(_SECONDS)) is None:
+        most = max(abs(weight) for _, weight in pairs)
         raise WeightError(
-            f"chains cannot weigh formulae of weight {max(map(abs, weights)):g} against each other and also "
+            f"chains cannot weigh formulae of weight {most:g} against each other and also "
             f"against lighter ones (limit HEAVY, {HEAVY:g} times the temperature): ask for method='exact'"
         )
-    kept = [i for i, too_much in enumerate(heavy) if not too_much]
-    earned = sum(weight for weight, too_much in zip(weights, heavy, strict=True) if too_much and weight > 0)
-    return [soft[i] for i in kept], [weights[i] for i in kept], firm, earned
+    return hard, firm, rest, sum(weight for _, weight in heavy if weight > 0)
 
 
 def with_field(
@@ -199,12 +199,8 @@ def with_field(
     that make up the number.
     """
     atoms = atoms_about(split, None)
-    hard = _parts([formula for component in split.components for formula in component.hard])
-    soft = [pair for component in split.components for pair in component.soft]
-    weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
-    soft, weights, firm, _ = _apart_by_weight(soft, weights, Theory(hard, atoms=atoms))
-    hard += firm
-    pairs = [(formula, weight) for (formula, _), weight in zip(soft, weights, strict=True)]
+    hard, firm, pairs, _ = _weighed(split, None, temperature)
+    hard = _parts(hard) + firm
     literals = [atom(name) if value else ~atom(name) for name, value in zip(atoms, world, strict=True)]
     once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)]) for w in (1.0, 2.0))
     field, constant = twice.soft - once.soft, twice.earned - once.earned
