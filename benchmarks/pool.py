@@ -21,7 +21,7 @@ import numpy as np
 
 from lbm.knowledge.formula import Formula, atom, conjunction, disjunction
 from lbm.machine.translate import translate
-from lbm.reasoning.sampling.pool import cover
+from lbm.trials.searches.pool import cover
 
 CELLS = [*((m, n) for m in (20, 25) for n in range(3, 11)), (30, 5), (30, 10)]
 FIELDS = ("M", "N", "run", "samples", "rounds", "found", "models", "accepted", "correct", "seconds")

@@ -16,24 +16,25 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning.sampling import targets
-from lbm.reasoning.sampling.chains import (
+from lbm.reasoning.sampling import machines
+from lbm.reasoning.sampling.machines import Conditioned, gibbs_step, heat_bath
+from lbm.reasoning.sampling.problems import conjuncts
+from tests.oracles import truth, worlds
+from tests.reference import targets
+from tests.reference.chains import (
     COLD,
     RULES,
     anneal,
     choose_penalty,
     descend,
     descent_step,
-    gibbs_step,
-    heat_bath,
     metropolis,
     run,
     schedule,
     sweep,
 )
-from lbm.reasoning.sampling.targets import FreeEnergyTarget, score_target
-from tests.oracles import truth, worlds
-from tests.strategies import theories
+from tests.reference.targets import FreeEnergyTarget, SumTarget, score_target
+from tests.strategies import formulae, theories
 
 NAMED = {
     "equivalences": (Theory.parse("a <-> b\nb <-> c\nc <-> d\n0.7: a"), 1.0),
@@ -691,6 +692,29 @@ def test_the_penalty_of_hard_formulae_that_clash_is_bounded():
 def test_without_hard_formulae_the_penalty_is_left_alone():
     target = score_target("a", [], [(parse("a"), 2.0)], 1.5)
     assert choose_penalty(target, np.zeros((1, 8)), np.random.default_rng(0)) == 1.5
+
+
+@given(small, st.data(), st.sampled_from(["auto", "definitions"]), st.booleans())
+def test_chains_given_evidence_are_the_plain_ones_on_both_energies_and_penalties(
+    theory, data, method, sparse
+):
+    machine = translate(theory, method=method, epsilon=0.25)
+    assume(0 < len(machine.atoms) <= 11)
+    evidence = data.draw(formulae(machine.declared))
+    plain = SumTarget(
+        FreeEnergyTarget(machine, 3.0, 2.0), score_target(machine.declared, [evidence], [], PENALTY)
+    )
+    x = np.random.default_rng(3).random((len(machine.declared), 64)) < 0.5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machines, "DENSE", -1 if sparse else 1 << 14)
+        target = Conditioned(machine, 3.0, 2.0, tuple(conjuncts(evidence)))
+        for i in range(len(x)):
+            np.testing.assert_allclose(target.odds(i, x, PENALTY), plain.odds(i, x), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(target.broken(x), plain.broken(x))
+    np.testing.assert_array_equal(target.score(x), plain.energies.score(x))
+    one, other = (np.random.default_rng(5) for _ in range(2))
+    np.testing.assert_array_equal(target.sweep(x, one, PENALTY), sweep(plain, x, other))
+    assert target.chosen_penalty(x, one) == pytest.approx(choose_penalty(plain.with_penalty(1.0), x, other))
 
 
 # --- descent ---------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ from lbm.reasoning.sampling.diagnostics import (
     effective_size,
     estimate,
     estimates,
-    jeffreys,
     r_hat,
     wilson,
 )
+from tests.reference.intervals import jeffreys
 
 # --- series to look at -----------------------------------------------------------------------------
 

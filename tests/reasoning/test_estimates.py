@@ -17,8 +17,9 @@ from lbm.reasoning.assign import assign
 from lbm.reasoning.components import trees
 from lbm.reasoning.components.apart import assume, take_apart
 from lbm.reasoning.sampling import estimates, problems
-from lbm.reasoning.sampling.diagnostics import jeffreys, wilson
+from lbm.reasoning.sampling.diagnostics import wilson
 from tests.oracles import Oracle
+from tests.reference.intervals import jeffreys
 
 REPETITIONS = 500
 

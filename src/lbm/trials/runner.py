@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lbm.reasoning.engine.blocks import spread
+from lbm.reasoning.parallel import spread
 from lbm.trials.part import Key, Part, Piece, Row
 from lbm.trials.parts import part_named
 from lbm.trials.storage import check_row, kept_rows, piece_path, read_piece, rows_of, write_piece

@@ -10,7 +10,7 @@ from lbm.machine.rbm import Machine
 from lbm.reasoning.engine import dense, dense_kernels
 from lbm.reasoning.engine.dense import HIDDEN, VISIBLE, gibbs, settle, settle_plainly
 from lbm.reasoning.engine.streams import key_of, seed_from, uniforms, words
-from lbm.reasoning.sampling.chains import gibbs_step
+from lbm.reasoning.sampling.machines import gibbs_step
 
 SHAPES = [(1, 1), (3, 5), (30, 10), (7, 66)]
 
@@ -251,7 +251,6 @@ def test_numpy_and_the_kernel_make_the_same_bits(shape, monkeypatch):
     settle(compiled, bias, *key_of(3), 7, VISIBLE)
     settle_plainly(plain, bias, *key_of(3), 7, VISIBLE)
     np.testing.assert_array_equal(plain, compiled)
-    monkeypatch.setattr(dense, "is_warm", lambda _: False)
-    monkeypatch.setattr(dense, "warm_aside", lambda: None)
+    monkeypatch.setattr(dense, "runs_compiled", lambda _: False)
     settle(z, bias, *key_of(3), 7, VISIBLE)
     np.testing.assert_array_equal(z, compiled)

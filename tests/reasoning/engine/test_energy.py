@@ -13,12 +13,12 @@ from lbm.errors import WeightError
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning.engine import energy, energy_kernels, energy_plain
+from lbm.reasoning.engine import energy, energy_kernels, energy_plain, ready
 from lbm.reasoning.engine.energy import REFRESH, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.lanes import RULES, random_states
 from lbm.reasoning.engine.streams import uniforms, words
-from lbm.reasoning.sampling.chains import sweep
-from lbm.reasoning.sampling.targets import FreeEnergyTarget
+from tests.reference.chains import sweep
+from tests.reference.targets import FreeEnergyTarget
 from tests.strategies import theories, within_reach
 
 SEED = 91
@@ -508,7 +508,7 @@ def in_python(monkeypatch):
         "spread",
         "weigh_far",
         "move_far",
-        "sweeps",
+        "run",
     ):
         monkeypatch.setattr(energy_kernels, name, getattr(energy_kernels, name).py_func)
 
@@ -588,7 +588,7 @@ def test_numpy_and_kernels_make_the_same_bits(name, rule, monkeypatch):
 
 def test_while_kernels_are_compiled_chains_on_energies_run_in_numpy(monkeypatch):
     asked = []
-    monkeypatch.setattr(energy, "is_warm", asked.append)
-    monkeypatch.setattr(energy, "warm_aside", lambda: asked.append("aside"))
+    monkeypatch.setattr(ready, "is_warm", asked.append)
+    monkeypatch.setattr(ready, "warm_aside", lambda: asked.append("aside"))
     assert energy._loops() is energy_plain
     assert asked == ["energy", "aside"]

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from lbm.knowledge.formula import atom, conjunction, disjunction, exactly, iff
 from lbm.knowledge.parser import parse
 from lbm.reasoning.engine import groups as module
-from lbm.reasoning.engine.groups import CLASS, MEMBERS, NO_GROUPS, PAIRS, groups_of, parts_of
+from lbm.reasoning.engine.groups import CLASS, MEMBERS, PAIRS, groups_of, parts_of
 from lbm.reasoning.engine.lanes import LANES, advance, jump, random_states, start, weights_of
 from lbm.reasoning.engine.network import network_of, network_of_clauses
 from tests.oracles import truth
+from tests.reference.groups import NO_GROUPS
 from tests.strategies import NAMES, formulae
 
 NAMED = "abcdefgh"

@@ -36,9 +36,9 @@ from lbm.reasoning.engine.compiled import compiled
 from lbm.reasoning.engine.lanes import RULES, advance, jump, random_states, reweighted, start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of, network_of_clauses
 from lbm.reasoning.engine.streams import uniforms, words
-from lbm.reasoning.sampling.chains import sweep
-from lbm.reasoning.sampling.targets import score_target
 from tests.oracles import truth_table
+from tests.reference.chains import sweep
+from tests.reference.targets import score_target
 from tests.strategies import NAMES, formulae, random_formula
 
 SEED = 77
@@ -447,7 +447,7 @@ def test_a_sweep_that_is_cut_into_calls_is_the_same_sweep(monkeypatch):
     monkeypatch.setattr(module, "CALL", 2e-5)
     calls = []
     real = kernels.sweeps
-    monkeypatch.setattr(kernels, "sweeps", lambda *given: calls.append(len(given[5])) or real(*given))
+    monkeypatch.setattr(kernels, "sweeps", lambda *given: calls.append(len(given[1])) or real(*given))
     assert advance(cut, betas) == 5
     assert len(calls) > 20
     assert sum(calls) == 5 * 8001

@@ -14,8 +14,8 @@ from lbm.knowledge.parser import parse
 from lbm.reasoning.engine import network as module
 from lbm.reasoning.engine.lanes import start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of, network_of_clauses
-from lbm.reasoning.sampling.targets import score_target
 from tests.oracles import truth_table
+from tests.reference.targets import score_target
 from tests.strategies import NAMES, QUICK, formulae, random_formula
 
 small = formulae(max_leaves=10)

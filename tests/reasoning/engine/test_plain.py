@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbm.knowledge.parser import parse
-from lbm.reasoning.engine import kernels, lanes, network, plain, schedule
+from lbm.reasoning.engine import kernels, lanes, network, plain
 from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.lanes import RULES, Lanes, advance, jump, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of, network_of_clauses
@@ -33,7 +33,7 @@ def run_by(patch, *modules):
     def loops(*_, **__):
         return modules[next(calls) % len(modules)]
 
-    for room in (lanes, network, schedule):
+    for room in (lanes, network):
         patch.setattr(room, "loops", loops)
 
 

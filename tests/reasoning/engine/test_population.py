@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from lbm.errors import LimitExceeded
 from lbm.knowledge.parser import parse
 from lbm.reasoning.engine import population as module
-from lbm.reasoning.engine.groups import NO_GROUPS
 from lbm.reasoning.engine.lanes import start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of
 from lbm.reasoning.engine.population import combined, next_beta, population_of, survivors
 from tests.oracles import truth_table
+from tests.reference.groups import NO_GROUPS
 from tests.strategies import random_formula
 
 SEED = 31

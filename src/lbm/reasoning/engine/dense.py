@@ -2,8 +2,8 @@
 
     p(h_j = 1 | x) = σ(Σ_i w_ij x_i + b_j),   then   p(x_i = 1 | h) = σ(Σ_j w_ij h_j + a_i)
 
-It is the plain :func:`lbm.reasoning.sampling.chains.gibbs_step` for machines whose weights are all there, as
-training leaves them. Rare values stay as rare as they should be: probabilities of both values are right to
+It is the plain :func:`lbm.reasoning.sampling.machines.gibbs_step` for machines whose weights are all there,
+as training leaves them. Rare values stay as rare as they should be: probabilities of both values are right to
 about 1e-6 of themselves, times the size of the log-odds, down to 2^-31.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.reasoning.engine.plain import fill
-from lbm.reasoning.engine.ready import is_warm, loaded, warm_aside
+from lbm.reasoning.engine.ready import loaded, runs_compiled
 from lbm.reasoning.engine.streams import key_of, seed_from
 
 Clamped = Mapping[int, Any] | tuple[ArrayLike, ArrayLike] | None
@@ -26,25 +26,25 @@ Singles = NDArray[np.float32]
 
 HIDDEN, VISIBLE = 0, 1  # the random streams of a call: its seed is its own
 
-_LAST = np.float32(60.0)  # log-odds past which no word can tell a probability from 0 or 1
-_LOG2E = np.float32(1.4426950408889634)
-_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.1219444005469057e-4)  # their sum is ln 2
-_ROUND = np.float32(12582912.0)  # 1.5 · 2^23: a float of this size has no digits after the point
-_ONE = 0x3F800000  # the bits of 1.0
-_ONES = 0x7FFFFFFF  # the bits of a word
-_SCALE, _HALF = np.float32(2.0**-31), np.float32(0.5)
-_E0, _E1, _E2, _E3, _E4, _E5, _E6 = (
+LAST = np.float32(60.0)  # log-odds past which no word can tell a probability from 0 or 1
+LOG2E = np.float32(1.4426950408889634)
+LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.1219444005469057e-4)  # their sum is ln 2
+ROUND = np.float32(12582912.0)  # 1.5 · 2^23: a float of this size has no digits after the point
+ONE = 0x3F800000  # the bits of 1.0
+ONES = 0x7FFFFFFF  # the bits of a word
+SCALE, HALF = np.float32(2.0**-31), np.float32(0.5)
+EXP = tuple(
     np.float32(c)
     for c in (
-        1.0,
-        1.000000037716214,
-        0.5000000047117757,
-        0.16666415514653274,
-        0.04166635289677517,
-        0.008375126398153377,
         0.0013941108433972286,
+        0.008375126398153377,
+        0.04166635289677517,
+        0.16666415514653274,
+        0.5000000047117757,
+        1.000000037716214,
+        1.0,
     )
-)
+)  # of the polynomial that is exp near 0, the highest power first
 
 
 def gibbs(
@@ -97,7 +97,7 @@ def gibbs(
         )
     if steps < 0:
         raise ValueError(f"expected a number of steps from 0 up, got {steps}")
-    rows, values = _held(state, clamped)
+    rows, values = held(state, clamped)
     state[rows] = values
     key = key_of(seed_from(rng))
     hidden = np.empty((matrix.shape[1], state.shape[1]), np.float32)
@@ -111,10 +111,10 @@ def gibbs(
     return state
 
 
-def _held(x: Singles, clamped: Clamped) -> tuple[NDArray[np.intp], Singles]:
-    """Return the rows that are clamped, and their values, shape (rows, lanes) or (rows, 1)."""
+def held(x: NDArray[Any], clamped: Clamped) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the rows that are clamped, and their values as x has them, shape (rows, lanes) or (rows, 1)."""
     pair = (list(clamped), list(clamped.values())) if isinstance(clamped, Mapping) else clamped or ([], [])
-    rows, values = np.asarray(pair[0], np.intp), np.asarray(pair[1], np.float32)
+    rows, values = np.asarray(pair[0], np.intp), np.asarray(pair[1], x.dtype)
     if rows.ndim != 1 or ((rows < 0) | (rows >= len(x))).any():
         raise ValueError(f"expected rows from 0 to {len(x) - 1} to be clamped, got {pair[0]}")
     if values.shape not in (rows.shape, (len(rows), x.shape[1])):
@@ -127,11 +127,8 @@ def _held(x: Singles, clamped: Clamped) -> tuple[NDArray[np.intp], Singles]:
 
 def settle(z: Singles, bias: Singles, key0: Any, key1: Any, step: int, stream: int) -> None:
     """Turn the inputs of units, shape (units, lanes), into their states, in place."""
-    if is_warm("dense"):
-        loaded("dense_kernels").settle(z, bias, key0, key1, step, stream)
-    else:
-        warm_aside()
-        settle_plainly(z, bias, key0, key1, step, stream)
+    compiled = runs_compiled("dense")
+    (loaded("dense_kernels").settle if compiled else settle_plainly)(z, bias, key0, key1, step, stream)
 
 
 def settle_plainly(z: Singles, bias: Singles, key0: Any, key1: Any, step: int, stream: int) -> None:
@@ -143,17 +140,17 @@ def settle_plainly(z: Singles, bias: Singles, key0: Any, key1: Any, step: int, s
         words = fill(key0, key1, quads, np.array([step]), begin, stream)[0, :units, : part.shape[1]]
         y = part + bias[:, None]
         on = y > 0
-        word = words.astype(np.int32) ^ np.where(on, np.int32(_ONES), np.int32(0))
-        v = (word.astype(np.float32) + _HALF) * _SCALE
-        rare = v * (np.float32(1.0) + _growth(np.minimum(np.abs(y), _LAST))) < 1
+        word = words.astype(np.int32) ^ np.where(on, np.int32(ONES), np.int32(0))
+        v = (word.astype(np.float32) + HALF) * SCALE
+        rare = v * (np.float32(1.0) + _growth(np.minimum(np.abs(y), LAST))) < 1
         part[...] = on != rare
 
 
 def _growth(a: Singles) -> Singles:
     """Return exp(a) for a from 0 to 60, as the kernel has it."""
-    n = (a * _LOG2E + _ROUND) - _ROUND
-    r = (a - n * _LN2_HIGH) - n * _LN2_LOW
-    e = _E6 * r + _E5
-    for term in (_E4, _E3, _E2, _E1, _E0):
+    n = (a * LOG2E + ROUND) - ROUND
+    r = (a - n * LN2_HIGH) - n * LN2_LOW
+    e = EXP[0] * r + EXP[1]
+    for term in EXP[2:]:
         e = e * r + term
-    return np.asarray(e * (np.int32(_ONE) + (n.astype(np.int32) << np.int32(23))).view(np.float32))
+    return np.asarray(e * (np.int32(ONE) + (n.astype(np.int32) << np.int32(23))).view(np.float32))

@@ -12,27 +12,10 @@ from numba import float32, int32, types
 from numba.extending import intrinsic
 
 from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
+from lbm.reasoning.engine.dense import EXP, HALF, LAST, LN2_HIGH, LN2_LOW, LOG2E, ONE, ONES, ROUND, SCALE
 from lbm.reasoning.engine.kernels import fill
 
-_LAST = np.float32(60.0)  # log-odds past which no word can tell a probability from 0 or 1
-_LOG2E = np.float32(1.4426950408889634)
-_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.1219444005469057e-4)  # their sum is ln 2
-_ROUND = np.float32(12582912.0)  # 1.5 · 2^23: a float of this size has no digits after the point
-_ONE = 0x3F800000  # the bits of 1.0
-_ONES = 0x7FFFFFFF  # the bits of a word
-_SCALE, _HALF = np.float32(2.0**-31), np.float32(0.5)
-_E0, _E1, _E2, _E3, _E4, _E5, _E6 = (
-    np.float32(c)
-    for c in (
-        1.0,
-        1.000000037716214,
-        0.5000000047117757,
-        0.16666415514653274,
-        0.04166635289677517,
-        0.008375126398153377,
-        0.0013941108433972286,
-    )
-)
+_E6, _E5, _E4, _E3, _E2, _E1, _E0 = EXP
 
 
 @intrinsic
@@ -52,15 +35,15 @@ def growth(a):
     exp(a) = 2^n · exp(r) with n whole and |r| <= ln 2 / 2; exp(r) by the polynomial of degree 6 that meets it
     at the seven Chebyshev points.
     """
-    n = (a * _LOG2E + _ROUND) - _ROUND
-    r = (a - n * _LN2_HIGH) - n * _LN2_LOW
+    n = (a * LOG2E + ROUND) - ROUND
+    r = (a - n * LN2_HIGH) - n * LN2_LOW
     e = _E6 * r + _E5
     e = e * r + _E4
     e = e * r + _E3
     e = e * r + _E2
     e = e * r + _E1
     e = e * r + _E0
-    return e * as_single(int32(int32(_ONE) + int32(int32(n) << int32(23))))
+    return e * as_single(int32(int32(ONE) + int32(int32(n) << int32(23))))
 
 
 @compiled
@@ -82,7 +65,7 @@ def settle(z, bias, key0, key1, step, stream):
                 for l in range(len(row)):
                     y = row[l] + b
                     on = y > float32(0.0)
-                    word = int32(int32(words[r, l]) ^ (int32(_ONES) if on else int32(0)))
-                    v = (float32(word) + _HALF) * _SCALE
-                    rare = v * (float32(1.0) + growth(min(abs(y), _LAST))) < float32(1.0)
+                    word = int32(int32(words[r, l]) ^ (int32(ONES) if on else int32(0)))
+                    v = (float32(word) + HALF) * SCALE
+                    rare = v * (float32(1.0) + growth(min(abs(y), LAST))) < float32(1.0)
                     row[l] = float32(on != rare)

@@ -17,7 +17,6 @@ Definitional atoms are computed: a flip recomputes those that it reaches, in the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -25,11 +24,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lbm.arrays import Bools, Bytes, Floats, Ints
 from lbm.errors import WeightError
 from lbm.machine.rbm import Machine
-from lbm.reasoning.engine.lanes import CALL, RULES
-from lbm.reasoning.engine.network import LANES, Bytes, Floats
-from lbm.reasoning.engine.ready import is_warm, loaded, warm_aside
+from lbm.reasoning.engine.lanes import RULES, in_calls
+from lbm.reasoning.engine.network import LANES
+from lbm.reasoning.engine.ready import loaded, runs_compiled
 from lbm.reasoning.engine.streams import key_of
 
 WIDE: Final = 16
@@ -62,25 +62,25 @@ class EnergyWires(NamedTuple):
     ``lift`` is added and from which, where the definition already holds, ``own`` is taken.
     """
 
-    start: NDArray[np.int64]
+    start: Ints
     unit: NDArray[np.int32]
     sign: NDArray[np.int8]
     width: Bytes
-    runs: NDArray[np.int64]
-    run_end: NDArray[np.int64]
-    run_first: NDArray[np.int64]
-    run_depth: NDArray[np.int64]
-    first: NDArray[np.int64]
+    runs: Ints
+    run_end: Ints
+    run_first: Ints
+    run_depth: Ints
+    first: Ints
     well: Floats
     gain: Floats
     opens: Bytes
-    sum_start: NDArray[np.int64]
+    sum_start: Ints
     sum_unit: NDArray[np.int32]
     sum_weight: Floats
     bias: Floats
-    use: NDArray[np.int64]
+    use: Ints
     user: NDArray[np.int32]
-    ways: NDArray[np.int64]
+    ways: Ints
     source: NDArray[np.int32]
     lift: Floats
     own: Floats
@@ -98,7 +98,7 @@ class _Scratch(NamedTuple):
     moved_list: NDArray[np.int32]
     pushed_list: NDArray[np.int32]
     shift_list: NDArray[np.int32]
-    sizes: NDArray[np.int64]
+    sizes: Ints
     odds: Floats
     up: Floats
     down: Floats
@@ -212,28 +212,22 @@ def energies_of(machine: Machine, confidence: float = 5.0, temperature: float = 
         np.arange(int((~counted).sum())),
         machine,
     )
-    use, user, ways, source, lift, own = _definitions(k, weights, machine, counted, number)
     wires = EnergyWires(
-        start,
-        unit,
-        np.sign(data).astype(np.int8),
-        width.astype(np.uint8),
-        runs[0],
-        runs[1],
-        first[unit[begin]],
-        np.maximum.reduceat(width, begin) if len(begin) else begin,
-        first,
-        *tables,
-        sum_start,
-        sum_unit,
-        k * sum_data,
-        k * np.asarray(machine.visible_bias, np.float64),
-        use,
-        user,
-        ways,
-        source,
-        lift,
-        own,
+        start=start,
+        unit=unit,
+        sign=np.sign(data).astype(np.int8),
+        width=width.astype(np.uint8),
+        runs=runs[0],
+        run_end=runs[1],
+        run_first=first[unit[begin]],
+        run_depth=np.maximum.reduceat(width, begin) if len(begin) else begin,
+        first=first,
+        **tables,
+        sum_start=sum_start,
+        sum_unit=sum_unit,
+        sum_weight=k * sum_data,
+        bias=k * np.asarray(machine.visible_bias, np.float64),
+        **_definitions(k, weights, machine, counted, number),
     )
     rows = weights.T.tocsr()
     signs = rows[counted]
@@ -258,8 +252,8 @@ def _tables(
     which: NDArray[np.intp],
     size: Floats,
     positives: NDArray[np.intp],
-    widths: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[Floats, Floats, Bytes]]:
+    widths: Ints,
+) -> tuple[Ints, Ints, dict[str, Any]]:
     """Return where the table of each counted unit begins, its number, and the tables, each there once.
 
     The input of a unit that lacks q literals is top - q·w. Tops are rounded to 46 bits of w, which makes
@@ -283,12 +277,13 @@ def _tables(
     well = np.logaddexp(0.0, k * s)
     gain = well - np.append(well, 0.0)[1:]
     gain[begin[1:] - 1] = 0.0  # there is no next
-    return begin[kind], kind, (well, gain, (s - w + lift > 0).astype(np.uint8))
+    tables = {"well": well, "gain": gain, "opens": (s - w + lift > 0).astype(np.uint8)}
+    return begin[kind], kind, tables
 
 
 def _by_atom(
-    atom: NDArray[Any], unit: NDArray[Any], data: Floats, kind: NDArray[np.int64], machine: Machine
-) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    atom: NDArray[Any], unit: NDArray[Any], data: Floats, kind: Ints, machine: Machine
+) -> tuple[Ints, NDArray[np.int32], Floats, tuple[Ints, Ints]]:
     """Return entries by atom, those of a kind together: starts, units, weights, runs (of atoms, and ends)."""
     order = np.lexsort((unit, kind[unit], atom))
     atom, unit, data = atom[order], unit[order], data[order]
@@ -309,8 +304,8 @@ def _by_atom(
 
 
 def _definitions(
-    k: float, weights: Any, machine: Machine, counted: NDArray[np.bool_], number: NDArray[np.intp]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], Floats, Floats]:
+    k: float, weights: Any, machine: Machine, counted: Bools, number: NDArray[np.intp]
+) -> dict[str, Any]:
     """Return which definitions each atom serves, and the units of which one must be met, as wires have them.
 
     These are the units of its cubes that want the definitional atom true.
@@ -342,7 +337,9 @@ def _definitions(
             "expected definitions that mention earlier ones only; give the machine's in that order"
         )
     use = np.searchsorted(uses[0], np.arange(visible + 1)).astype(np.int64)
-    return use, uses[1].astype(np.int32), ways, source, k * machine.unit_weights[unit], own
+    lift = k * machine.unit_weights[unit]
+    served = {"use": use, "user": uses[1].astype(np.int32)}
+    return {**served, "ways": ways, "source": source, "lift": lift, "own": own}
 
 
 # --- chains ------------------------------------------------------------------------------------------
@@ -444,48 +441,23 @@ def advance_energy(
     if ((atoms < 0) | (atoms >= network.atoms)).any():
         raise ValueError(f"expected an order of declared atoms, from 0 to {network.atoms - 1}, got {order!r}")
     scratch = network.scratch()
-    key = key_of(lanes.seed)
-    work = np.cumsum(network.work[atoms])
-    whole = float(work[-1]) if len(atoms) else 1.0
-    allowed = float(_FIRST)
-    done = 0
-    while done < len(values):
+    work = float(network.work[atoms].sum())
+
+    def call(done: int, size: int, pieces: int) -> int:
         if lanes.sweep % REFRESH == 0:
             lanes._refresh()
-        size = max(1, int(allowed / whole)) if every is None else max(1, every)
         some = values[done : done + min(size, REFRESH - lanes.sweep % REFRESH)]
-        pieces = [atoms]
-        if every is None and whole > allowed:
-            pieces = np.split(atoms, np.unique(np.searchsorted(work, np.arange(allowed, whole, allowed))))
-        began = time.perf_counter()
-        for piece in pieces:
-            _loops().sweeps(
-                network.wires,
-                network.atoms,
-                lanes.visible,
-                lanes.lacks,
-                lanes.inputs,
-                lanes.log_weight,
-                piece,
-                some,
-                scratch,
-                *key,
-                lanes.sweep,
-                lanes.lane,
-                RULES[rule],
-            )
-        took = max(time.perf_counter() - began, 1e-9)
-        allowed = min(max(len(some) * whole / took * CALL, 1.0), 4.0 * allowed)
+        for piece in np.array_split(atoms, min(pieces, max(1, len(atoms)))):
+            _loops().sweeps(lanes, piece, some, scratch, RULES[rule])
         lanes.sweep += len(some)
-        done += len(some)
-        if after is not None and after(lanes) is False:
-            break
-    return done
+        return len(some)
+
+    def go_on() -> bool:
+        return after is None or after(lanes) is not False
+
+    return in_calls(call, len(values), work, first=_FIRST, every=every, go_on=go_on)
 
 
 def _loops() -> Any:
     """Return the module whose loops to run: compiled ones where they are ready."""
-    if is_warm("energy"):
-        return loaded("energy_kernels")
-    warm_aside()
-    return loaded("energy_plain")
+    return loaded("energy_kernels" if runs_compiled("energy") else "energy_plain")

@@ -12,19 +12,12 @@ from numba import float64, int8, int64, types, uint8, uint64
 from numba.extending import intrinsic
 
 from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
-from lbm.reasoning.engine.kernels import fill
 
-_STEEP = 300.0  # a weight so large that its exponential is no factor any more
-_FULL = 600.0  # the log of a product that is still far from overflow
-_TIE = 1e-15  # of the wells that change, a sum of them that is rounding
-_SCALE = 2.0**-31
-_LOG2E = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # of ln 2; the first is short
-_ROUND = 6755399441055744.0  # 1.5 · 2^52: a float of this size has no digits after the point
-_LAST = 700.0  # exp(-700) is still a normal float
-_ONE = 0x3FF0000000000000  # the bits of 1.0
-_FRACTION = 0x000FFFFFFFFFFFFF
-_SQRT2 = 1.4142135623730951
+# Constants of a kernel that another file has are compiled into it: whoever changes one touches this file too.
+from lbm.reasoning.engine.energy_plain import FRACTION, FULL, LAST, ONE, ROUND, SQRT2, STEEP, TIE
+from lbm.reasoning.engine.kernels import fill
+from lbm.reasoning.engine.plain import LN2_HIGH, LN2_LOW, LOG2E, METROPOLIS, SCALE
+from lbm.reasoning.engine.streams import key_of
 
 
 @intrinsic
@@ -54,10 +47,10 @@ def decay(a):
     exp(-a) = 2^-n · exp(r) with n whole and |r| <= ln 2 / 2; exp(r) by the polynomial of degree 10 that meets
     it at the eleven Chebyshev points.
     """
-    a = min(a, _LAST)
-    f = a * _LOG2E + _ROUND  # n, in the lowest bits of f
-    n = f - _ROUND
-    r = n * _LN2_LOW - (a - n * _LN2_HIGH)
+    a = min(a, LAST)
+    f = a * LOG2E + ROUND  # n, in the lowest bits of f
+    n = f - ROUND
+    r = n * LN2_LOW - (a - n * LN2_HIGH)
     e = 2.7626357241447223e-07 * r + 2.764018079620985e-06
     e = e * r + 2.4801504346997686e-05
     e = e * r + 0.00019841170270440067
@@ -68,7 +61,7 @@ def decay(a):
     e = e * r + 0.5000000000000006
     e = e * r + 1.0000000000000067
     e = e * r + 1.0
-    return e * as_float(int64(_ONE) - (as_bits(f) << int64(52)))
+    return e * as_float(int64(ONE) - (as_bits(f) << int64(52)))
 
 
 @inlined
@@ -81,9 +74,9 @@ def log_of_one_and(v):
     y = 1.0 + v
     lost = 1.0 - (y - v) if v > 1.0 else v - (y - 1.0)
     bits: Any = as_bits(y)
-    m = as_float((bits & int64(_FRACTION)) | int64(_ONE))
+    m = as_float((bits & int64(FRACTION)) | int64(ONE))
     n = float64((bits >> int64(52)) - int64(1023))
-    high = m > _SQRT2
+    high = m > SQRT2
     m = 0.5 * m if high else m
     n = n + 1.0 if high else n
     s = (m - 1.0) / (m + 1.0)
@@ -98,7 +91,7 @@ def log_of_one_and(v):
     e = e * t + 1.0 / 5.0
     e = e * t + 1.0 / 3.0
     e = 2.0 * s + 2.0 * s * (t * e)
-    return n * _LN2_HIGH + (e + (n * _LN2_LOW + lost / y))
+    return n * LN2_HIGH + (e + (n * LN2_LOW + lost / y))
 
 
 @compiled
@@ -154,12 +147,12 @@ def weigh_sums(i, wires, visible, inputs, odds, up, down):
         u = uint64(wires.sum_unit[j])
         w = wires.sum_weight[j]
         size = abs(w)
-        more = 1.0 + (size if size < _STEEP else 0.0)
+        more = 1.0 + (size if size < STEEP else 0.0)
         full += more
-        if full > _FULL:
+        if full > FULL:
             fold(odds, up, down)
             full = more
-        if size < _STEEP:
+        if size < STEEP:
             small = decay(size)
             right = small if w > 0.0 else 1.0 / small
             left = 1.0 / right
@@ -281,7 +274,7 @@ def weigh_far(i, declared, wires, visible, lacks, inputs, scratch):
     fold(odds, up, down)
     for l in range(64):
         # What rounding leaves of wells that cancel is a tie, and Metropolis's rule asks for ties.
-        odds[l] = 0.0 if abs(odds[l]) < _TIE * mass[l] else odds[l] * float64(step[l])
+        odds[l] = 0.0 if abs(odds[l]) < TIE * mass[l] else odds[l] * float64(step[l])
 
 
 @compiled
@@ -305,11 +298,16 @@ def move_far(declared, visible, lacks, inputs, scratch):
             visible[declared + d, l] = uint8(visible[declared + d, l] + more)
 
 
+def sweeps(lanes, order, betas, scratch, rule):
+    """Do one sweep for every β: each atom of ``order`` in turn takes a new value, given all the others."""
+    state = lanes.visible, lanes.lacks, lanes.inputs, lanes.log_weight
+    luck = *key_of(lanes.seed), lanes.sweep, lanes.lane
+    run(lanes.network.wires, lanes.network.atoms, state, order, betas, scratch, luck, rule)
+
+
 @compiled
-def sweeps(
-    wires, declared, visible, lacks, inputs, total, order, betas, scratch, key0, key1, sweep, lane, rule
-):
-    """Do one sweep for every β: each atom of ``order`` in turn takes a new value, given all the others.
+def run(wires, declared, state, order, betas, scratch, luck, rule):
+    """Do what :func:`sweeps` says.
 
     What lies on the stack is handed to inlined functions only: nobody else points there then, as far as the
     compiler can see, and loops over lanes need no checks for overlap.
@@ -318,14 +316,16 @@ def sweeps(
     ----------
     wires, declared
         A network's arrays, and the number of its declared atoms.
-    visible, lacks, inputs, total
-        Shapes (atoms, 64), (counted units, 64), (summed units, 64) and (64,): states, literals not met,
-        k·s and log weights. They are changed.
+    state
+        States, literals not met, k·s and log weights, shapes (atoms, 64), (counted units, 64), (summed
+        units, 64) and (64,). They are changed.
     betas
         Shape (sweeps, 64).
-    key0, key1, sweep, lane
-        The seed, the number of the first sweep, and that of the first chain.
+    luck
+        The two halves of the seed, the number of the first sweep, and that of the first chain.
     """
+    visible, lacks, inputs, total = state
+    key0, key1, sweep, lane = luck
     odds = carray(stack(betas, 64), (64,))
     beta = carray(stack(betas, 64), (64,))
     true = carray(stack(visible, 64), (64,))
@@ -364,15 +364,15 @@ def sweeps(
                 weigh_counts(i, wires, lacks, odds, true, false, others, counts)
             for l in range(64):
                 z = beta[l] * odds[l]
-                if rule == 1:
+                if rule == METROPOLIS:
                     z = -z if true[l] else z
                 e = decay(abs(z))
-                if rule == 1:
+                if rule == METROPOLIS:
                     p = 0.5 if z == 0.0 else (e if z < 0.0 else 1.0)
                 else:
                     p = (1.0 if z > 0.0 else e) / (1.0 + e)
-                change[l] = uint8((words[r, l] + 0.5) * _SCALE < p)
-            if rule == 1:
+                change[l] = uint8((words[r, l] + 0.5) * SCALE < p)
+            if rule == METROPOLIS:
                 for l in range(64):
                     change[l] = change[l] ^ true[l]
             some = uint8(0)

@@ -6,23 +6,37 @@ lanes at once.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.reasoning.engine.plain import fill
+from lbm.arrays import Bools, Bytes, Floats
+from lbm.reasoning.engine.network import LANES
+from lbm.reasoning.engine.plain import LN2_HIGH, LN2_LOW, LOG2E, METROPOLIS, SCALE, fill
+from lbm.reasoning.engine.streams import key_of
 
-Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from lbm.reasoning.engine.energy import EnergyLanes
 
-_LANES: Final = 64
-_BATCH: Final = 1 << 10  # updates whose words are made at once
-_STEEP, _FULL, _TIE = 300.0, 600.0, 1e-15
-_SCALE, _LOG2E, _SQRT2 = 2.0**-31, 1.4426950408889634, 1.4142135623730951
-_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
-_ROUND, _LAST = 6755399441055744.0, 700.0
-_ONE, _FRACTION = np.int64(0x3FF0000000000000), np.int64(0x000FFFFFFFFFFFFF)
+STEEP: Final = 300.0
+"""A weight so large that its exponential is no factor any more."""
+
+FULL: Final = 600.0
+"""The log of a product that is still far from overflow."""
+
+TIE: Final = 1e-15
+"""Of the wells that change, a sum of them that is rounding."""
+
+ROUND: Final = 6755399441055744.0
+"""1.5 · 2^52: a float of this size has no digits after the point."""
+
+LAST: Final = 700.0
+"""exp(-700) is still a normal float."""
+
+SQRT2: Final = 1.4142135623730951
+ONE, FRACTION = 0x3FF0000000000000, 0x000FFFFFFFFFFFFF  # the bits of 1.0, and of any float after the point
+_ONE, _FRACTION = np.int64(ONE), np.int64(FRACTION)
 _EXP: Final = (
     2.764018079620985e-06,
     2.4801504346997686e-05,
@@ -39,10 +53,10 @@ _EXP: Final = (
 
 def decay(a: Floats) -> Floats:
     """Return exp(-a) for a from 0 up, and exp(-700) past 700."""
-    a = np.minimum(a, _LAST)
-    f = a * _LOG2E + _ROUND
-    n = f - _ROUND
-    r = n * _LN2_LOW - (a - n * _LN2_HIGH)
+    a = np.minimum(a, LAST)
+    f = a * LOG2E + ROUND
+    n = f - ROUND
+    r = n * LN2_LOW - (a - n * LN2_HIGH)
     e = 2.7626357241447223e-07 * r + _EXP[0]
     for term in _EXP[1:]:
         e = e * r + term
@@ -56,7 +70,7 @@ def log_of_one_and(v: Floats) -> Floats:
     bits = y.view(np.int64)
     m = ((bits & _FRACTION) | _ONE).view(np.float64)
     n = ((bits >> np.int64(52)) - np.int64(1023)).astype(np.float64)
-    high = m > _SQRT2
+    high = m > SQRT2
     m, n = np.where(high, 0.5 * m, m), np.where(high, n + 1.0, n)
     s = (m - 1.0) / (m + 1.0)
     t = s * s
@@ -64,21 +78,21 @@ def log_of_one_and(v: Floats) -> Floats:
     for k in range(17, 1, -2):
         e = e * t + 1.0 / k
     e = 2.0 * s + 2.0 * s * (t * e)
-    return np.asarray(n * _LN2_HIGH + (e + (n * _LN2_LOW + lost / y)))
+    return np.asarray(n * LN2_HIGH + (e + (n * LN2_LOW + lost / y)))
 
 
 class _Atoms:
     """The atoms of a network in some states; see the kernels for what each step does."""
 
-    def __init__(self, wires: Any, declared: int, visible: Bytes, lacks: Bytes, inputs: Floats) -> None:
-        self.wires, self.declared = wires, declared
-        self.visible, self.lacks, self.inputs = visible, lacks, inputs
-        self.up, self.down = np.zeros(_LANES), np.zeros(_LANES)
+    def __init__(self, lanes: EnergyLanes) -> None:
+        self.wires, self.declared = lanes.network.wires, lanes.network.atoms
+        self.visible, self.lacks, self.inputs = lanes.visible, lanes.lacks, lanes.inputs
+        self.up, self.down = np.zeros(LANES), np.zeros(LANES)
 
     def fold(self, odds: Floats) -> None:
         """Add log(1 + up) - log(1 + down) to the odds, and begin new products."""
         odds += log_of_one_and(self.up) - log_of_one_and(self.down)
-        self.up, self.down = np.zeros(_LANES), np.zeros(_LANES)
+        self.up, self.down = np.zeros(LANES), np.zeros(LANES)
 
     def weigh_counts(self, i: int, odds: Floats) -> None:
         """Add to the odds of atom i what the counted units give."""
@@ -106,13 +120,13 @@ class _Atoms:
         for j in range(wires.sum_start[i], wires.sum_start[i + 1]):
             w = wires.sum_weight[j]
             size = abs(w)
-            more = 1.0 + (size if size < _STEEP else 0.0)
+            more = 1.0 + (size if size < STEEP else 0.0)
             full += more
-            if full > _FULL:
+            if full > FULL:
                 self.fold(odds)
                 full = more
             z = self.inputs[wires.sum_unit[j]] - np.where(true, w, 0.0)
-            if size < _STEEP:
+            if size < STEEP:
                 small = decay(np.array([size]))[0]
                 right = small if w > 0.0 else 1.0 / small
                 left = 1.0 / right
@@ -133,10 +147,10 @@ class _Atoms:
         """Note what the units of atom a gain where it moves, and which definitions are due."""
         wires = self.wires
         for j in range(wires.start[a], wires.start[a + 1]):
-            moved = self.moved.setdefault(int(wires.unit[j]), np.zeros(_LANES, np.uint8))
+            moved = self.moved.setdefault(int(wires.unit[j]), np.zeros(LANES, np.uint8))
             moved -= (wires.sign[j] * change).view(np.uint8)
         for j in range(wires.sum_start[a], wires.sum_start[a + 1]):
-            pushed = self.pushed.setdefault(int(wires.sum_unit[j]), np.zeros(_LANES))
+            pushed = self.pushed.setdefault(int(wires.sum_unit[j]), np.zeros(LANES))
             pushed += wires.sum_weight[j] * change
         users = wires.user[wires.use[a] : wires.use[a + 1]].tolist()
         self.due.update(users)
@@ -149,7 +163,7 @@ class _Atoms:
         self.pushed: dict[int, Floats] = {}
         self.shift: dict[int, NDArray[np.int8]] = {}
         self.due: set[int] = set()
-        mass = np.zeros(_LANES)
+        mass = np.zeros(LANES)
         step = (np.uint8(1) - np.uint8(2) * visible[i]).view(np.int8)
         last = self.spread(i, step)
         d = int(wires.user[wires.use[i]])
@@ -177,12 +191,12 @@ class _Atoms:
             self.up += (1.0 + self.up) * decay(np.abs(y))
             self.down += (1.0 + self.down) * decay(np.abs(z))
         self.fold(odds)
-        return np.where(np.abs(odds) < _TIE * mass, 0.0, odds * step.astype(np.float64))
+        return np.where(np.abs(odds) < TIE * mass, 0.0, odds * step.astype(np.float64))
 
     def _value(self, d: int, t: int) -> Bytes:
         """Return where definition d, atom t, holds now."""
         wires = self.wires
-        value = np.zeros(_LANES, np.uint8)
+        value = np.zeros(LANES, np.uint8)
         own_value = self.visible[t]
         for q in range(wires.ways[d], wires.ways[d + 1]):
             u = int(wires.source[q])
@@ -196,7 +210,7 @@ class _Atoms:
                 value |= (self.inputs[-1 - u] + pushed - own + wires.lift[q] > 0.0).view(np.uint8)
         return value
 
-    def move_far(self, flips: NDArray[np.bool_]) -> None:
+    def move_far(self, flips: Bools) -> None:
         """Make the changes that were noted in the lanes that flip."""
         for u, moved in self.moved.items():
             self.lacks[u] += np.where(flips, moved, np.uint8(0))
@@ -214,52 +228,38 @@ class _Atoms:
             self.inputs[wires.sum_unit[j]] += wires.sum_weight[j] * change.view(np.int8)
 
 
-def sweeps(
-    wires: Any,
-    declared: int,
-    visible: Bytes,
-    lacks: Bytes,
-    inputs: Floats,
-    total: Floats,
-    order: NDArray[np.int32],
-    betas: Floats,
-    scratch: Any,
-    key0: Any,
-    key1: Any,
-    sweep: int,
-    lane: int,
-    rule: int,
-) -> None:
+def sweeps(lanes: EnergyLanes, order: NDArray[np.int32], betas: Floats, scratch: Any, rule: int) -> None:
     """Do one sweep for every β; see the kernel. ``scratch`` is not needed."""
     del scratch
-    atoms = _Atoms(wires, declared, visible, lacks, inputs)
+    atoms, wires, visible, total = _Atoms(lanes), lanes.network.wires, lanes.visible, lanes.log_weight
     quads, where = np.unique(order >> 2, return_inverse=True)
     place = 4 * where + (order & 3)
+    key = key_of(lanes.seed)
     for s, beta in enumerate(betas):
-        words = fill(key0, key1, quads.astype(np.int64), np.array([sweep + s]), lane, 0)[0]
-        uniform = (words[place] + 0.5) * _SCALE
+        words = fill(*key, quads.astype(np.int64), np.array([lanes.sweep + s]), lanes.lane, 0)[0]
+        uniform = (words[place] + 0.5) * SCALE
         for at, i in enumerate(order.tolist()):
             now = visible[i]
-            odds = np.full(_LANES, wires.bias[i])
+            odds = np.full(LANES, wires.bias[i])
             near = wires.use[i] == wires.use[i + 1]
             if not near:
-                odds += atoms.weigh_far(i, np.zeros(_LANES))
+                odds += atoms.weigh_far(i, np.zeros(LANES))
             elif wires.sum_start[i] < wires.sum_start[i + 1]:
-                more = np.zeros(_LANES)
+                more = np.zeros(LANES)
                 atoms.weigh_sums(i, more)
                 odds += more
             if near:
                 atoms.weigh_counts(i, odds)
             z = beta * odds
-            if rule == 1:
+            if rule == METROPOLIS:
                 z = np.where(now != 0, -z, z)
             e = decay(np.abs(z))
-            if rule == 1:
+            if rule == METROPOLIS:
                 p = np.where(z == 0.0, 0.5, np.where(z < 0.0, e, 1.0))
             else:
                 p = np.where(z > 0.0, 1.0, e) / (1.0 + e)
             new = (uniform[at] < p).view(np.uint8)
-            if rule == 1:
+            if rule == METROPOLIS:
                 new = new ^ now
             change = new - now
             now[:] = new

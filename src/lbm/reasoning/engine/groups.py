@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lbm.arrays import Bools, Ints
 from lbm.reasoning.engine.network import Network
 
 MEMBERS: Final = 4
@@ -42,12 +43,8 @@ CLASS: Final = 64
 OFFERED: Final = 1 << 14
 """Members that are offered in one sweep, so that it stays short; the others follow in the next sweeps."""
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Groups = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Members and starts: group k is ``members[starts[k]:starts[k + 1]]``."""
-
-NO_GROUPS: Final[Groups] = (np.zeros(0, np.int32), np.zeros(1, np.int32))
 
 
 def groups_of(network: Network) -> Groups:

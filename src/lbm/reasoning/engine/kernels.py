@@ -13,21 +13,42 @@ import numpy as np
 from numba import float64, int8, int32, int64, uint8, uint32, uint64
 
 from lbm.reasoning.engine.compiled import bring, carray, compiled, inlined, stack
+from lbm.reasoning.engine.network import (
+    ATOM,
+    ATOM_NEGATED,
+    BEFORE,
+    BEFORE_NEGATED,
+    CLAUSE,
+    CLAUSES_FALSE,
+    CLAUSES_TRUE,
+    MANY,
+    NEEDED,
+    OTHERS_FALSE,
+    OTHERS_TRUE,
+    PARTS,
+    SIMPLE,
+)
 
-HEAT_BATH, METROPOLIS, JUMPS, FIELDS = 0, 1, 2, 3
+# Constants of a kernel that another file has are compiled into it: whoever changes one touches this file too.
+from lbm.reasoning.engine.plain import (
+    FAR,
+    HEAT_BATH,
+    LN2_HIGH,
+    LN2_LOW,
+    LOG2E,
+    METROPOLIS,
+    POWERS,
+    SCALE,
+)
+from lbm.reasoning.engine.streams import MULTIPLIERS, STEPS, key_of
 
-_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+JUMPS, FIELDS = 2, 3  # what to do with all atoms, beside the two rules
+
+_M0, _M1 = MULTIPLIERS
+_W0, _W1 = STEPS
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
-_SCALE = 2.0**-31
-_FAR = 60.0  # log-odds past which no word can tell a probability from 0 or 1
 _NEAR = 4096  # gates whose counts stay in the cache by themselves
 _AHEAD = 4  # atoms between one that is updated and one whose counts are asked for
-_LOG2E = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = (
-    0.693147180369123816490,
-    1.90821492927058770002e-10,
-)  # their sum is ln 2; the first is short
 
 
 # --- random words ------------------------------------------------------------------------------------
@@ -62,9 +83,9 @@ def chance(z, rule, powers, p):
     whole and |r| <= ln 2 / 2; exp(-r) by its series. ``powers[n]`` is 2^-n.
     """
     for l in range(64):
-        a = min(abs(z[l]), _FAR)
-        n = int32(a * _LOG2E + 0.5)
-        r = -((a - n * _LN2_HIGH) - n * _LN2_LOW)
+        a = min(abs(z[l]), FAR)
+        n = int32(a * LOG2E + 0.5)
+        r = -((a - n * LN2_HIGH) - n * LN2_LOW)
         e = 1.0 + r * (1.0 / 11.0)
         e = 1.0 + r * e * (1.0 / 10.0)
         e = 1.0 + r * e * (1.0 / 9.0)
@@ -102,7 +123,7 @@ def occurrences(first, child, sign, flat, clause, more_part, more_gate, start, g
     for g in range(len(flat)):
         if flat[g]:
             for c in range(first[g], first[g + 1]):
-                start[4 * child[c] + (0 if clause[g] else 2) + (0 if sign[c] > 0 else 1) + 1] += 1
+                start[PARTS * child[c] + (0 if clause[g] else 2) + (0 if sign[c] > 0 else 1) + 1] += 1
     for m in range(len(more_part)):
         start[more_part[m] + 1] += 1
     for k in range(len(start) - 1):
@@ -111,7 +132,7 @@ def occurrences(first, child, sign, flat, clause, more_part, more_gate, start, g
     for g in range(len(flat)):
         if flat[g]:
             for c in range(first[g], first[g + 1]):
-                part = 4 * child[c] + (0 if clause[g] else 2) + (0 if sign[c] > 0 else 1)
+                part = PARTS * child[c] + (0 if clause[g] else 2) + (0 if sign[c] > 0 else 1)
                 gate[at[part]] = g
                 at[part] += 1
     for m in range(len(more_part)):
@@ -158,10 +179,10 @@ def weighed(wires, counts, values, total):
 @inlined
 def foresee(i, wires, weight, counts):
     """Ask for what atom i will need of its gates."""
-    for j in range(wires.start[4 * i], wires.start[4 * i + 4]):
+    for j in range(wires.start[PARTS * i], wires.start[PARTS * i + PARTS]):
         bring(counts, wires.gate[j])
         bring(weight, wires.gate[j])
-    for j in range(wires.pairs[4 * i], wires.pairs[4 * i + 4]):
+    for j in range(wires.pairs[PARTS * i], wires.pairs[PARTS * i + PARTS]):
         bring(counts, wires.upper[j])
         bring(counts, wires.under[j])
     for k in range(wires.program[i], wires.program[i + 1]):
@@ -177,24 +198,24 @@ def weigh_pairs(i, wires, weight, counts, odds, true, false):
     """
     zero = weight.dtype.type(0)
     one = counts.dtype.type(1)
-    for j in range(wires.pairs[4 * i], wires.pairs[4 * i + 1]):
+    for j in range(wires.pairs[PARTS * i + CLAUSES_TRUE], wires.pairs[PARTS * i + CLAUSES_FALSE]):
         g, h = uint64(wires.upper[j]), uint64(wires.under[j])
         w = weight[g]
         for l in range(64):
             odds[l] -= w if (counts[h, l] == true[l]) & (counts[g, l] == false[l]) else zero
-    for j in range(wires.pairs[4 * i + 1], wires.pairs[4 * i + 2]):
+    for j in range(wires.pairs[PARTS * i + CLAUSES_FALSE], wires.pairs[PARTS * i + OTHERS_TRUE]):
         g, h = uint64(wires.upper[j]), uint64(wires.under[j])
         w = weight[g]
         for l in range(64):
             odds[l] += w if (counts[h, l] == false[l]) & (counts[g, l] == true[l]) else zero
-    for j in range(wires.pairs[4 * i + 2], wires.pairs[4 * i + 3]):
+    for j in range(wires.pairs[PARTS * i + OTHERS_TRUE], wires.pairs[PARTS * i + OTHERS_FALSE]):
         g, h = uint64(wires.upper[j]), uint64(wires.under[j])
         w = weight[g]
         loss = weight.dtype.type(-w)
         for l in range(64):
             gain = w if (counts[g, l] & one) == true[l] else loss
             odds[l] += gain if counts[h, l] == true[l] else zero
-    for j in range(wires.pairs[4 * i + 3], wires.pairs[4 * i + 4]):
+    for j in range(wires.pairs[PARTS * i + OTHERS_FALSE], wires.pairs[PARTS * i + PARTS]):
         g, h = uint64(wires.upper[j]), uint64(wires.under[j])
         w = weight[g]
         loss = weight.dtype.type(-w)
@@ -207,8 +228,8 @@ def weigh_pairs(i, wires, weight, counts, odds, true, false):
 def move_pairs(i, wires, counts, true, false, change, d):
     """Bring the counts of the pairs of atom i up to date; see move."""
     none = counts.dtype.type(0)
-    for part in range(4):
-        for j in range(wires.pairs[4 * i + part], wires.pairs[4 * i + part + 1]):
+    for part in range(PARTS):
+        for j in range(wires.pairs[PARTS * i + part], wires.pairs[PARTS * i + part + 1]):
             g, h = uint64(wires.upper[j]), uint64(wires.under[j])
             if part & 1:
                 for l in range(64):
@@ -220,7 +241,7 @@ def move_pairs(i, wires, counts, true, false, change, d):
                     d[l] = counts.dtype.type(int8(change[l])) if counts[h, l] == true[l] else none
                 for l in range(64):
                     counts[h, l] = counts.dtype.type(counts[h, l] + int8(change[l]))
-            if part == 1 or part == 2:
+            if part == CLAUSES_FALSE or part == OTHERS_TRUE:  # noqa: SIM109 - for numba
                 for l in range(64):
                     counts[g, l] = counts.dtype.type(counts[g, l] + d[l])
             else:
@@ -242,17 +263,17 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
         odds[l] = zero
         true[l] = x[i, l]
         false[l] = uint8(1) - x[i, l]
-    for j in range(wires.start[4 * i], wires.start[4 * i + 1]):
+    for j in range(wires.start[PARTS * i + CLAUSES_TRUE], wires.start[PARTS * i + CLAUSES_FALSE]):
         g = uint64(wires.gate[j])
         w = weight[g]
         for l in range(64):
             odds[l] += w if counts[g, l] == true[l] else zero
-    for j in range(wires.start[4 * i + 1], wires.start[4 * i + 2]):
+    for j in range(wires.start[PARTS * i + CLAUSES_FALSE], wires.start[PARTS * i + OTHERS_TRUE]):
         g = uint64(wires.gate[j])
         w = weight[g]
         for l in range(64):
             odds[l] -= w if counts[g, l] == false[l] else zero
-    for j in range(wires.start[4 * i + 2], wires.start[4 * i + 3]):
+    for j in range(wires.start[PARTS * i + OTHERS_TRUE], wires.start[PARTS * i + OTHERS_FALSE]):
         g = uint64(wires.gate[j])
         low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
         w = weight[g]
@@ -261,7 +282,7 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
             without = (rest & mask) <= span
             with_it = (counts.dtype.type(rest + one) & mask) <= span
             odds[l] += w * weight.dtype.type(int8(int8(with_it) - int8(without)))
-    for j in range(wires.start[4 * i + 3], wires.start[4 * i + 4]):
+    for j in range(wires.start[PARTS * i + OTHERS_FALSE], wires.start[PARTS * i + PARTS]):
         g = uint64(wires.gate[j])
         low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
         w = weight[g]
@@ -270,7 +291,7 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
             without = (rest & mask) <= span
             with_it = (counts.dtype.type(rest + one) & mask) <= span
             odds[l] -= w * weight.dtype.type(int8(int8(with_it) - int8(without)))
-    if wires.pairs[4 * i] < wires.pairs[4 * i + 4]:
+    if wires.pairs[PARTS * i] < wires.pairs[PARTS * i + PARTS]:
         weigh_pairs(i, wires, weight, counts, odds, true, false)
     base = wires.program[i]
     if base == wires.program[i + 1]:
@@ -282,15 +303,15 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
         at = uint64(k - base)  # unsigned: a negative index would have to be looked out for in every lane
         low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
         kind = wires.step_kind[k]
-        plain = kind & 7
-        if kind & 16 and plain == 0:
+        plain = kind & SIMPLE
+        if kind & CLAUSE and plain == ATOM:
             for l in range(64):
                 turn[l] = counts.dtype.type(counts[g, l] == true[l])
-        elif kind & 16 and plain == 1:
+        elif kind & CLAUSE and plain == ATOM_NEGATED:
             for l in range(64):
                 turn[l] = counts.dtype.type(none - counts.dtype.type(counts[g, l] == false[l]))
-        elif kind & 16 and plain < 4:
-            if plain == 2:
+        elif kind & CLAUSE and plain < MANY:
+            if plain == BEFORE:
                 for l in range(64):
                     d[l] = turn[l]
             else:
@@ -301,14 +322,14 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
                 others = min(without, counts.dtype.type(without + d[l]))
                 turn[l] = d[l] if others == none else none
         else:
-            if plain < 2:
+            if plain < BEFORE:
                 step = counts.dtype.type(1 - 2 * plain)
                 for l in range(64):
                     d[l] = step
-            elif plain == 2:
+            elif plain == BEFORE:
                 for l in range(64):
                     d[l] = turn[l]
-            elif plain == 3:
+            elif plain == BEFORE_NEGATED:
                 for l in range(64):
                     d[l] = counts.dtype.type(none - turn[l])
             else:
@@ -332,10 +353,10 @@ def weigh(i, wires, weight, x, counts, odds, true, false, d, turn, known, moved,
                 turn[l] = counts.dtype.type((with_it & mask) <= span) - counts.dtype.type(
                     (without & mask) <= span
                 )
-        if kind & 8:
+        if kind & NEEDED:
             for l in range(64):
                 turned[at, l] = turn[l]
-        if plain >= 2:
+        if plain >= BEFORE:
             for l in range(64):
                 moved[at, l] = d[l]
         w = weight[g]
@@ -350,7 +371,7 @@ def move(i, wires, counts, true, false, change, d, up, down, moved):
 
     ``true`` and ``false`` are as :func:`weigh` left them, ``d`` is scratch.
     """
-    for part in range(4 * i, 4 * i + 4, 2):
+    for part in range(PARTS * i, PARTS * i + PARTS, 2):
         for j in range(wires.start[part], wires.start[part + 1]):
             g = uint64(wires.gate[j])
             for l in range(64):
@@ -359,7 +380,7 @@ def move(i, wires, counts, true, false, change, d, up, down, moved):
             g = uint64(wires.gate[j])
             for l in range(64):
                 counts[g, l] = counts.dtype.type(counts[g, l] - int8(change[l]))
-    if wires.pairs[4 * i] < wires.pairs[4 * i + 4]:
+    if wires.pairs[PARTS * i] < wires.pairs[PARTS * i + PARTS]:
         move_pairs(i, wires, counts, true, false, change, d)
     base = wires.program[i]
     if base == wires.program[i + 1]:
@@ -369,11 +390,11 @@ def move(i, wires, counts, true, false, change, d, up, down, moved):
         down[l] = counts.dtype.type(-counts.dtype.type(change[l] > 1))
     for k in range(base, wires.program[i + 1]):
         g = uint64(wires.step_gate[k])
-        plain = wires.step_kind[k] & 7
-        if plain == 0:
+        plain = wires.step_kind[k] & SIMPLE
+        if plain == ATOM:
             for l in range(64):
                 counts[g, l] = counts.dtype.type(counts[g, l] + int8(change[l]))
-        elif plain == 1:
+        elif plain == ATOM_NEGATED:
             for l in range(64):
                 counts[g, l] = counts.dtype.type(counts[g, l] - int8(change[l]))
         else:
@@ -399,35 +420,40 @@ def keeps(wires, counts, firm, l):
 
 
 @compiled
-def run(
-    wires,
-    weight,
-    x,
-    counts,
-    total,
-    order,
-    starts,
-    betas,
-    tables,
-    clips,
-    powers,
-    moved,
-    turned,
-    key0,
-    key1,
-    sweep,
-    lane,
-    rule,
-    firm,
-    best,
-    best_x,
-    goal,
-    out,
-):
+def run(wires, weight, state, order, starts, betas, chances, scratch, luck, rule, seen, out):
     """Do what :func:`sweeps`, :func:`jumps` or :func:`fields` say: one loop, which is compiled once.
 
     What atoms need, which is most of the code, is the same for all three.
+
+    Parameters
+    ----------
+    wires, weight
+        A network's arrays, and what each of its gates adds to the log weight where it is true.
+    state
+        States, counts of gates and log weights, shapes (atoms, 64), (gates, 64) and (64,). They are changed.
+    order, starts
+        The atoms in turn; for jumps, group k is ``order[starts[k]:starts[k + 1]]``.
+    betas
+        Shape (sweeps, 64).
+    chances
+        Tables, clips and powers. Row s of the tables holds 2^31 · probability for odds from -clips[s] to
+        clips[s], in whole numbers: to be true (heat bath), or to flip with this change (Metropolis). Where
+        clips[s] < 0, as it must be if lanes differ in β, probabilities are worked out, with powers[n] = 2^-n.
+    scratch
+        Two places of shape (longest program, 64).
+    luck
+        The two halves of the seed, the number of the first sweep, and that of the first chain.
+    seen
+        The gates that must be true, or, as -1 - gate, false; the best log weight so far and its state, shapes
+        (1,) and (atoms,), which are changed; and the log weight at which sweeps end.
+    out
+        Where fields are written.
     """
+    x, counts, total = state
+    tables, clips, powers = chances
+    moved, turned = scratch
+    key0, key1, sweep, lane = luck
+    firm, best, best_x, goal = seen
     odds = carray(stack(weight, 64), (64,))
     true = carray(stack(x, 64), (64,))
     false = carray(stack(x, 64), (64,))
@@ -496,7 +522,7 @@ def run(
                             z[l] = -z[l] if true[l] else z[l]
                     chance(z, rule, powers, p)
                     for l in range(64):
-                        change[l] = uint8((words[r, l] + 0.5) * _SCALE < p[l])
+                        change[l] = uint8((words[r, l] + 0.5) * SCALE < p[l])
                 if rule == METROPOLIS:
                     for l in range(64):
                         change[l] = change[l] ^ true[l]
@@ -525,7 +551,7 @@ def run(
                 chance(z, HEAT_BATH, powers, p)
                 some = uint8(0)
                 for l in range(64):
-                    back[l] = uint8((words[group & 3, l] + 0.5) * _SCALE >= p[l])
+                    back[l] = uint8((words[group & 3, l] + 0.5) * SCALE >= p[l])
                     some |= back[l]
                 for l in range(64):
                     total[l] += total.dtype.type(0) if back[l] else gain[l]
@@ -553,183 +579,41 @@ def run(
     return len(betas)
 
 
-def sweeps(
-    wires,
-    weight,
-    x,
-    counts,
-    total,
-    order,
-    betas,
-    tables,
-    clips,
-    powers,
-    moved,
-    turned,
-    key0,
-    key1,
-    sweep,
-    lane,
-    rule,
-    firm,
-    best,
-    best_x,
-    goal,
-):
+def sweeps(lanes, order, betas, tables, clips, rule, best, goal):
     """Do one sweep for every row of β: each atom of ``order`` in turn takes a new value given all the others.
 
     After a sweep, the state with the greatest log weight so far that keeps all hard formulae is copied; if it
-    reaches the goal, no further sweep is begun. Returns the number of sweeps done.
-
-    Parameters
-    ----------
-    wires, weight
-        A network's arrays, and what each of its gates adds to the log weight where it is true.
-    x, counts, total
-        Shapes (atoms, 64), (gates, 64) and (64,): states, counts of gates, log weights. They are changed.
-    betas
-        Shape (sweeps, 64).
-    tables, clips
-        Row s of ``tables`` holds 2^31 · probability for odds from -clips[s] to clips[s], in whole numbers: to
-        be true (heat bath), or to flip with this change (Metropolis). Where clips[s] < 0, as it must be
-        if lanes differ in β, probabilities are worked out.
-    moved, turned
-        Scratch of shape (longest program, 64).
-    key0, key1, sweep, lane
-        The seed, the number of the first sweep, and that of the first chain.
-    firm
-        The gates that must be true, or, as -1 - gate, false.
-    best, best_x, goal
-        Shapes (1,) and (atoms,): the best log weight so far and its state. They are changed.
+    reaches the goal, no further sweep is begun. Returns the number of sweeps done. See :func:`run`.
     """
-    return run(
-        wires,
-        weight,
-        x,
-        counts,
-        total,
-        order,
-        _all(order),
-        betas,
-        tables,
-        clips,
-        powers,
-        moved,
-        turned,
-        key0,
-        key1,
-        sweep,
-        lane,
-        rule,
-        firm,
-        best,
-        best_x,
-        goal,
-        np.empty((0, 64), weight.dtype),
-    )
+    return _run(lanes, order, _all(order), betas, rule, (tables, clips), (best, goal))
 
 
-def jumps(
-    wires, weight, x, counts, total, members, starts, betas, powers, moved, turned, key0, key1, sweep, lane
-):
+def jumps(lanes, members, starts, betas):
     """Offer each lane to flip all atoms of a group at once, for every group in turn, by the heat-bath rule.
 
     The groups are ``members[starts[k]:starts[k + 1]]``, and ``betas`` has shape (64,). Their flips are made
     one after the other, which adds up what they change, and unmade where the whole is refused. A group is the
     same from both sides, so the distribution is left as it is.
     """
-    _alone(
-        wires,
-        weight,
-        x,
-        counts,
-        total,
-        members,
-        starts,
-        betas,
-        powers,
-        moved,
-        turned,
-        key0,
-        key1,
-        sweep,
-        lane,
-        JUMPS,
-        np.empty((0, 64), weight.dtype),
-    )
+    _run(lanes, members, starts, betas.reshape(1, 64), JUMPS)
 
 
-def fields(wires, weight, x, counts, order, moved, turned, out):
+def fields(lanes, order, out):
     """Write the log-odds of each atom of ``order`` given all the others in ``out``, shape (atoms, 64)."""
-    total = np.zeros(64, np.float64 if weight.dtype == np.float64 else np.int64)
-    zero = np.uint64(0)
-    _alone(
-        wires,
-        weight,
-        x,
-        counts,
-        total,
-        order,
-        _all(order),
-        np.zeros(64),
-        np.ones(1),
-        moved,
-        turned,
-        zero,
-        zero,
-        0,
-        0,
-        FIELDS,
-        out,
-    )
+    _run(lanes, order, _all(order), np.zeros((1, 64)), FIELDS, out=out)
 
 
-def _alone(
-    wires,
-    weight,
-    x,
-    counts,
-    total,
-    order,
-    starts,
-    betas,
-    powers,
-    moved,
-    turned,
-    key0,
-    key1,
-    sweep,
-    lane,
-    rule,
-    out,
-):
-    """Do what needs neither tables nor a best state."""
-    nothing = np.zeros(1, total.dtype)
-    run(
-        wires,
-        weight,
-        x,
-        counts,
-        total,
-        order,
-        starts,
-        betas.reshape(1, 64),
-        np.zeros((1, 1), np.uint32),
-        np.full(1, -1, np.int32),
-        powers,
-        moved,
-        turned,
-        key0,
-        key1,
-        sweep,
-        lane,
-        rule,
-        np.zeros(0, np.int64),
-        nothing,
-        np.zeros(0, np.uint8),
-        nothing[0],
-        out,
-    )
+def _run(lanes, order, starts, betas, rule, tables=None, best=None, out=None):
+    """Run chains, those of lanes.py: by default without tables, and without looking for a best state."""
+    network, weight = lanes.network, lanes.weights.numbers
+    state = lanes.x, lanes.counts, lanes.total
+    chances = *(tables or (np.zeros((1, 1), np.uint32), np.full(1, -1, np.int32))), POWERS
+    scratch = tuple(np.zeros((network.longest, 64), lanes.counts.dtype) for _ in range(2))
+    luck = *key_of(lanes.seed), lanes.sweep, lanes.lane
+    top, goal = best or (np.zeros(1, lanes.total.dtype), lanes.total.dtype.type(0))
+    seen = network.firm, top, lanes.best_x, goal
+    out = np.empty((0, 64), weight.dtype) if out is None else out
+    return run(network.wires, weight, state, order, starts, betas, chances, scratch, luck, rule, seen, out)
 
 
 def _all(order):

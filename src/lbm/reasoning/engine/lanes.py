@@ -12,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lbm.arrays import Bytes, Floats, Ints
 from lbm.errors import LimitExceeded, WeightError
-from lbm.reasoning.engine.network import LANES, Bytes, Counts, Floats, Network, aligned
+from lbm.reasoning.engine.network import LANES, Counts, Network, aligned
 from lbm.reasoning.engine.plain import HEAT_BATH, METROPOLIS
 from lbm.reasoning.engine.ready import loops
 from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of
@@ -25,11 +26,8 @@ CALL: Final = 0.05
 
 _TABLE: Final = 512  # odds, in units, up to which probabilities are looked up
 _CERTAIN: Final = 22.5  # log-odds past which 31 bits tell no difference
-_FIRST: Final = (
-    300_000  # updates of an atom in a lane in the first call, before speed is known; then calls grow
-)
+_FIRST: Final = 300_000 / LANES  # updates of an atom in the first call, before speed is known
 _NEVER: Final = {True: -(1 << 61), False: -1e300}  # below any total, whole or not
-_POWERS: Final = 2.0 ** -np.arange(128.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +141,7 @@ class Lanes:
         """The log weights, shape (64,)."""
         return np.asarray((self.total + self.weights.constant) * self.weights.unit)
 
-    def broken(self) -> NDArray[np.int64]:
+    def broken(self) -> Ints:
         """Return the number of hard formulae that are broken, shape (64,)."""
         return np.asarray(
             np.rint(self.network.broken - self.network.sums(self.counts, self.network.hard)).astype(np.int64)
@@ -235,20 +233,14 @@ def advance(
             limit="MAX_SWEEPS",
             value=MAX_SWEEPS,
         )
-    table = values.ndim == 1
+    table = values.ndim == 1 and lanes.weights.whole
     atoms = np.arange(lanes.network.atoms, dtype=np.int32) if order is None else np.asarray(order, np.int32)
-    scratch = (lanes.network.longest, LANES)
-    moved, turned = np.zeros(scratch, lanes.counts.dtype), np.zeros(scratch, lanes.counts.dtype)
-    key = key_of(lanes.seed)
-    code = RULES[rule]
-    nothing = np.array([-_NEVER[lanes.weights.whole]], lanes.total.dtype)  # no total is greater
-    goal = lanes.total.dtype.type(lanes.goal)
-    speed = 0.0
-    done = 0
-    while done < len(values):
-        size = every if every is not None else _share(len(atoms), speed, done)
-        some = values[done : done + max(1, size)]
-        if not table or not lanes.weights.whole:
+    code, kind, never = RULES[rule], lanes.total.dtype, _NEVER[lanes.weights.whole]
+    nothing = np.array([-never], kind), kind.type(1 - 2 * never)  # no total is greater
+
+    def call(done: int, size: int, pieces: int) -> int:
+        some = values[done : done + size]
+        if not table:
             tables, clips = np.zeros((len(some), 1), np.uint32), np.full(len(some), -1, np.int32)
         elif len(some) == 1:
             tables, clips = _table(lanes.weights.unit, lanes.weights.reach, float(some[0]), code)
@@ -256,57 +248,61 @@ def advance(
             tables, clips = _tables(lanes.weights.unit, lanes.weights.reach, some, code)
         # An array of its own: kernels are compiled for arrays that may be written to, and once is enough.
         each = np.array(np.broadcast_to(some.T, (LANES, len(some))).T * lanes.weights.unit, order="C")
-        began = time.perf_counter()
-        pieces = (
-            [atoms] if every is not None or size >= 1 else np.array_split(atoms, _pieces(len(atoms), speed))
-        )
-        for number, piece in enumerate(pieces, start=1):
-            whole = number == len(pieces)  # a state in the middle of a sweep depends on where it was cut
-            ran = loops(lanes.weights.numbers.dtype, lanes.counts.dtype).sweeps(
-                lanes.network.wires,
-                lanes.weights.numbers,
-                lanes.x,
-                lanes.counts,
-                lanes.total,
-                piece,
-                each,
-                tables,
-                clips,
-                _POWERS,
-                moved,
-                turned,
-                *key,
-                lanes.sweep,
-                lanes.lane,
-                code,
-                lanes.network.firm,
-                lanes.best if whole else nothing,
-                lanes.best_x,
-                goal if whole else lanes.total.dtype.type(1 - 2 * _NEVER[lanes.weights.whole]),
-            )
-        took = time.perf_counter() - began
-        speed = ran * max(1, len(atoms)) / max(took, 1e-9)
+        # A state in the middle of a sweep depends on where it was cut: it is never the best.
+        bests = [nothing] * (pieces - 1) + [(lanes.best, kind.type(lanes.goal))]
+        for piece, best in zip(np.array_split(atoms, pieces), bests, strict=True):
+            ran = _loops(lanes).sweeps(lanes, piece, each, tables, clips, code, *best)
         lanes.sweep += ran
+        return int(ran)
+
+    def go_on() -> bool:
+        return bool(lanes.best[0] < lanes.goal) and (after is None or after(lanes) is not False)
+
+    return in_calls(call, len(values), len(atoms), first=_FIRST, every=every, go_on=go_on)
+
+
+def _loops(lanes: Lanes) -> Any:
+    return loops(lanes.weights.numbers.dtype, lanes.counts.dtype)
+
+
+def in_calls(
+    call: Callable[[int, int, int], int],
+    sweeps: int,
+    work: float,
+    *,
+    first: float,
+    every: int | None,
+    go_on: Callable[[], bool],
+) -> int:
+    """Do some sweeps by compiled calls of about CALL seconds each, and return how many were done.
+
+    Parameters
+    ----------
+    call
+        (sweeps done, sweeps to do, pieces into which to cut one if it is long) -> sweeps that it did.
+    work
+        What a sweep takes, and ``first`` as much as the first call may: before speed is known. Calls grow.
+    every
+        Sweeps of each call, whatever time they take.
+    go_on
+        Asked after each call.
+    """
+    done, speed = 0, 0.0
+    work = max(1.0, work)
+    while done < sweeps:
+        allowed = speed * CALL if speed else first
+        size, pieces = every, 1
+        if size is None:
+            size = int(allowed / work) if not speed else min(int(allowed / work), done)
+            if not size:  # a power of two, so that mostly a sweep is cut in the same way
+                pieces = 1 << (max(1, math.ceil(work / max(1.0, allowed))) - 1).bit_length()
+        began = time.perf_counter()
+        ran = call(done, min(max(1, size), sweeps - done), pieces)
+        speed = ran * work / max(time.perf_counter() - began, 1e-9)
         done += ran
-        if lanes.best[0] >= lanes.goal:
-            break
-        if after is not None and after(lanes) is False:
+        if not go_on():
             break
     return done
-
-
-def _share(atoms: int, speed: float, done: int) -> int:
-    """Return how many sweeps fit into a call, at most as many as were done before; 0: not even one."""
-    if not speed:
-        return int(_FIRST / LANES / max(1, atoms))
-    most = int(speed * CALL / max(1, atoms))
-    return min(most, done) if most else 0
-
-
-def _pieces(atoms: int, speed: float) -> int:
-    """Return into how many calls a sweep is cut: a power of two, so that mostly it is cut in the same way."""
-    updates = speed * CALL if speed else _FIRST / LANES
-    return 1 << (max(1, math.ceil(atoms / max(1.0, updates))) - 1).bit_length()
 
 
 @lru_cache(maxsize=64)  # chains at one temperature ask for the same table after every sweep
@@ -348,20 +344,12 @@ def jump(
 
     The words that decide are those of the sweep that comes next, in a stream of their own.
     """
-    scratch = (lanes.network.longest, LANES)
-    loops(lanes.weights.numbers.dtype, lanes.counts.dtype).jumps(
-        lanes.network.wires,
-        lanes.weights.numbers,
-        lanes.x,
-        lanes.counts,
-        lanes.total,
-        members,
-        starts,
-        np.array(np.broadcast_to(np.asarray(beta, np.float64) * lanes.weights.unit, (LANES,))),
-        _POWERS,
-        np.zeros(scratch, lanes.counts.dtype),
-        np.zeros(scratch, lanes.counts.dtype),
-        *key_of(lanes.seed),
-        lanes.sweep,
-        lanes.lane,
-    )
+    each = np.array(np.broadcast_to(np.asarray(beta, np.float64) * lanes.weights.unit, (LANES,)))
+    _loops(lanes).jumps(lanes, members, starts, each)
+
+
+def fields(lanes: Lanes, order: NDArray[np.int32]) -> Floats:
+    """Return the log-odds of some atoms given all the others, at β = 1, shape (atoms, 64)."""
+    out = np.empty((len(order), LANES), lanes.weights.numbers.dtype)
+    _loops(lanes).fields(lanes, order, out)
+    return np.asarray(out.astype(np.float64) * lanes.weights.unit)

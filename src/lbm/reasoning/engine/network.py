@@ -30,6 +30,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from lbm.arrays import Bools, Bytes, Floats, Ints
 from lbm.errors import LimitExceeded, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, Formula
 from lbm.logic.anatomy import strip, view
@@ -42,9 +43,16 @@ MAX_STEPS: Final = 5_000_000
 LANES: Final = 64
 """Chains that run side by side in one block."""
 
-Floats = NDArray[np.float64]
-Bytes = NDArray[np.uint8]
 Counts = NDArray[Any]  # of 8 or 32 bits, as large as the largest gate needs
+
+CLAUSES_TRUE, CLAUSES_FALSE, OTHERS_TRUE, OTHERS_FALSE, PARTS = range(5)
+"""The four parts of what an atom meets, by what is met and how it wants the atom; and their number."""
+
+ATOM, ATOM_NEGATED, BEFORE, BEFORE_NEGATED, MANY = range(5)
+"""What moves in a step of a program: the atom alone, the step before alone, or anything else."""
+
+SIMPLE, NEEDED, CLAUSE = 7, 8, 16
+"""The bits of a step that say so; one where a later step refers to it; one where its gate is a clause."""
 
 
 class Wires(NamedTuple):
@@ -61,30 +69,30 @@ class Wires(NamedTuple):
 
     Its program has the steps ``program[i]:program[i + 1]``; step k is about gate ``step_gate[k]``, and its
     children that move are ``kid_slot[step_kids[k]:step_kids[k + 1]]``: earlier steps of the program, or -1
-    for the atom itself. ``step_kind`` says what most steps need to know of that: 0 or 1, the only such child
-    is the atom, wanted true or false; 2 or 3, it is the step before; 4, anything else; 8 more where a step
-    that does not follow at once refers to this one; and 16 more where the gate is a clause. ``low``, ``mask``
-    and ``span`` are those of each gate.
+    for the atom itself. ``step_kind`` says what most steps need to know of that: ATOM or ATOM_NEGATED, the
+    only such child is the atom, wanted true or false; BEFORE or BEFORE_NEGATED, it is the step before; MANY,
+    anything else; NEEDED is added where a step that does not follow at once refers to this one; and CLAUSE
+    where the gate is a clause. ``low``, ``mask`` and ``span`` are those of each gate.
     """
 
-    start: NDArray[np.int64]
+    start: Ints
     gate: NDArray[np.int32]
-    pairs: NDArray[np.int64]
+    pairs: Ints
     upper: NDArray[np.int32]
     under: NDArray[np.int32]
     low: Counts
     mask: Counts
     span: Counts
-    program: NDArray[np.int64]
+    program: Ints
     step_gate: NDArray[np.int32]
     step_kind: NDArray[np.int8]
-    step_kids: NDArray[np.int64]
+    step_kids: Ints
     kid_slot: NDArray[np.int32]
     kid_sign: NDArray[np.int8]
 
-    def meetings(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]:
+    def meetings(self) -> tuple[tuple[Ints, NDArray[np.int32]], ...]:
         """Return pairs (starts, gates): atom i meets ``gates[starts[i]:starts[i + 1]]``, first by itself."""
-        by_itself, pairs = self.start[::4], self.pairs[::4]
+        by_itself, pairs = self.start[::PARTS], self.pairs[::PARTS]
         rest = (pairs, self.upper), (pairs, self.under), (self.program, self.step_gate)
         return ((by_itself, self.gate), *rest)
 
@@ -117,7 +125,7 @@ class Network:
     broken: float
     child: NDArray[np.int32]
     child_sign: NDArray[np.int8]
-    first_child: NDArray[np.int64]
+    first_child: Ints
     wires: Wires
     longest: int
 
@@ -127,7 +135,7 @@ class Network:
         return len(self.soft)
 
     @cached_property
-    def firm(self) -> NDArray[np.int64]:
+    def firm(self) -> Ints:
         """The gates that hard formulae want true, or, as -1 - gate, false."""
         at = np.flatnonzero(self.hard)
         return np.where(self.hard[at] > 0, at, -1 - at)
@@ -146,7 +154,7 @@ class Network:
         loops(counts=counts.dtype).weighed(self.wires, counts, values, total)
         return total
 
-    def truth(self, counts: Counts, first: int = 0, last: int | None = None) -> NDArray[np.bool_]:
+    def truth(self, counts: Counts, first: int = 0, last: int | None = None) -> Bools:
         """Return which of the gates from ``first`` to ``last`` are true, by their counts."""
         part = slice(first, last)
         wires = self.wires
@@ -170,7 +178,7 @@ def network_of(
 
 
 def network_of_clauses(
-    atoms: int, literals: NDArray[np.int32], starts: NDArray[np.int64], soft: Floats, hard: Floats
+    atoms: int, literals: NDArray[np.int32], starts: Ints, soft: Floats, hard: Floats
 ) -> Network:
     """Return the network of packed clauses: literals are ±(number of the atom, from 1), no atom twice in one.
 
@@ -186,21 +194,17 @@ def network_of_clauses(
     gates = len(order)
     place = np.repeat(starts[order] - first[:-1], lengths) + np.arange(first[-1])
     kind = _counters(int(lengths.max(initial=0)))
-    return _assemble(
-        atoms,
+    top = np.iinfo(kind).max
+    made = _Gates(
         np.asarray(soft, np.float64)[order],
         np.asarray(hard, np.float64)[order],
-        0.0,
-        float(np.sum(hard)),
         child[place].astype(np.int32),
         np.where(literals[place] > 0, 1, -1).astype(np.int8),
         first,
-        np.ones(gates, kind),
-        np.full(gates, np.iinfo(kind).max, kind),
-        np.full(gates, np.iinfo(kind).max - 1, kind),
-        np.ones(gates, bool),
-        np.ones(gates, bool),
+        *(np.full(gates, number, kind) for number in (1, top, top - 1)),
     )
+    every = np.ones(gates, bool)
+    return _assemble(atoms, made, 0.0, float(np.sum(hard)), clause=every, flat=every)
 
 
 def aligned(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
@@ -345,23 +349,17 @@ class _Maker:
         clause = np.array(
             [least == 1 and s == top - 1 for (least, _, _), s in zip(self.shape, span, strict=True)], bool
         )
-        return _assemble(
-            n,
+        made = _Gates(
             np.array(self.soft, np.float64),
             np.array(self.hard, np.float64),
-            self.earned,
-            self.broken,
             child,
             sign,
             first,
-            np.array(low, kind),
-            np.array(mask, kind),
-            np.array(span, kind),
-            clause,
-            self._flat(),
+            *(np.array(numbers, kind) for numbers in (low, mask, span)),
         )
+        return _assemble(n, made, self.earned, self.broken, clause=clause, flat=self._flat())
 
-    def _flat(self) -> NDArray[np.bool_]:
+    def _flat(self) -> Bools:
         """Return which gates have atoms alone for children, each once, and are no children themselves."""
         n = len(self.names)
         found = np.ones(len(self.children), bool)
@@ -373,29 +371,31 @@ class _Maker:
         return found
 
 
+class _Gates(NamedTuple):
+    """Gates as Network and Wires have them."""
+
+    soft: Floats
+    hard: Floats
+    child: NDArray[np.int32]
+    sign: NDArray[np.int8]
+    first: Ints
+    low: Counts
+    mask: Counts
+    span: Counts
+
+
 def _assemble(
-    atoms: int,
-    soft: Floats,
-    hard: Floats,
-    earned: float,
-    broken: float,
-    child: NDArray[np.int32],
-    sign: NDArray[np.int8],
-    first: NDArray[np.int64],
-    low: Counts,
-    mask: Counts,
-    span: Counts,
-    clause: NDArray[np.bool_],
-    flat: NDArray[np.bool_],
+    atoms: int, gates: _Gates, earned: float, broken: float, *, clause: Bools, flat: Bools
 ) -> Network:
     """Return the network of these gates; flat ones, of atoms alone, need no programs."""
+    soft, hard, child, sign, first, low, mask, span = gates
     programs = _programs(atoms, np.flatnonzero(~flat), child, sign, first, clause)
     alone, pair, rest = _sorted_out(programs, clause, mask == 1, (soft == 0) & (hard == 0))
-    start = np.zeros(4 * atoms + 1, np.int64)
+    start = np.zeros(PARTS * atoms + 1, np.int64)
     gate = np.empty(int(np.diff(first)[flat].sum()) + len(alone.gate), np.int32)
     loops().occurrences(first, child, sign, flat, clause, alone.part, alone.gate, start, gate)
-    pairs = np.zeros(4 * atoms + 1, np.int64)
-    np.cumsum(np.bincount(pair.part, minlength=4 * atoms), out=pairs[1:])
+    pairs = np.zeros(PARTS * atoms + 1, np.int64)
+    np.cumsum(np.bincount(pair.part, minlength=PARTS * atoms), out=pairs[1:])
     order = np.argsort(pair.part, kind="stable")
     wires = Wires(start, gate, pairs, pair.gate[order], pair.under[order], low, mask, span, *rest)
     longest = int(np.diff(rest.program).max(initial=0))
@@ -405,10 +405,10 @@ def _assemble(
 class _Programs(NamedTuple):
     """The programs of all atoms, as in Wires."""
 
-    program: NDArray[np.int64]
+    program: Ints
     step_gate: NDArray[np.int32]
     step_kind: NDArray[np.int8]
-    step_kids: NDArray[np.int64]
+    step_kids: Ints
     kid_slot: NDArray[np.int32]
     kid_sign: NDArray[np.int8]
 
@@ -418,8 +418,8 @@ def _programs(
     deep: NDArray[np.intp],
     child: NDArray[np.int32],
     sign: NDArray[np.int8],
-    first: NDArray[np.int64],
-    clause: NDArray[np.bool_],
+    first: Ints,
+    clause: Bools,
 ) -> _Programs:
     """Return the programs of all atoms over the gates that are not flat."""
     slots: list[dict[int, int]] = [{} for _ in range(atoms if len(deep) else 0)]  # by atom: gate -> its step
@@ -453,11 +453,11 @@ def _programs(
         for at, moving in enumerate(steps_of):
             slot, s = moving[0]
             simple = len(moving) == 1 and slot in (-1, at - 1)
-            kinds.append((0 if slot < 0 else 2) + (s < 0) if simple else 4)
+            kinds.append((ATOM if slot < 0 else BEFORE) + (s < 0) if simple else MANY)
             if not simple:
                 for earlier in {slot for slot, _ in moving if slot >= 0}:
-                    kinds[first_step + earlier] |= 8
-    step_kind = np.array(kinds, np.int8) | (clause[step_gate].astype(np.int8) << 4)
+                    kinds[first_step + earlier] |= NEEDED
+    step_kind = np.array(kinds, np.int8) | (CLAUSE * clause[step_gate].astype(np.int8))
     each = list(chain.from_iterable(kids))
     step_kids = np.concatenate([[0], np.cumsum([len(those) for those in each])]).astype(np.int64)
     flatly = list(chain.from_iterable(each))
@@ -469,13 +469,13 @@ def _programs(
 class _Met(NamedTuple):
     """Gates that atoms meet by themselves, or in pairs, with the part of Wires that each belongs to."""
 
-    part: NDArray[np.int64]
+    part: Ints
     gate: NDArray[np.int32]
     under: NDArray[np.int32]
 
 
 def _sorted_out(
-    programs: _Programs, clause: NDArray[np.bool_], parity: NDArray[np.bool_], idle: NDArray[np.bool_]
+    programs: _Programs, clause: Bools, parity: Bools, idle: Bools
 ) -> tuple[_Met, _Met, _Programs]:
     """Return the steps in which an atom meets a gate by itself, those that are pairs, and what is left.
 
@@ -483,17 +483,18 @@ def _sorted_out(
     """
     program, gate, kind, step_kids, slot, kid_sign = programs
     atom = np.repeat(np.arange(len(program) - 1), np.diff(program))
-    plain, apart = kind & 7, (kind & 8) == 0
+    plain, apart = kind & SIMPLE, (kind & NEEDED) == 0
     follows = np.append(atom[1:] == atom[:-1], False)  # the next step is of the same program
-    heeded = follows & np.append((plain[1:] & 6) == 2, False)
+    heeded = follows & np.append((plain[1:] & ~1) == BEFORE, False)
     free = apart & ~heeded  # no other step depends on it
-    alone = free & (plain < 2)
-    inner = apart & heeded & (plain < 2) & clause[gate] & idle[gate]
-    outer = free & (((plain == 3) & clause[gate]) | ((plain == 2) & parity[gate]))
+    alone = free & (plain < BEFORE)
+    inner = apart & heeded & (plain < BEFORE) & clause[gate] & idle[gate]
+    outer = free & (((plain == BEFORE_NEGATED) & clause[gate]) | ((plain == BEFORE) & parity[gate]))
     under = np.flatnonzero(inner[:-1] & outer[1:])
     upper = under + 1
-    by_itself = _Met(4 * atom[alone] + 2 * ~clause[gate[alone]] + plain[alone], gate[alone], gate[alone])
-    pair = _Met(4 * atom[upper] + 2 * parity[gate[upper]] + plain[under], gate[upper], gate[under])
+    part = PARTS * atom + plain
+    by_itself = _Met(part[alone] + OTHERS_TRUE * ~clause[gate[alone]], gate[alone], gate[alone])
+    pair = _Met(part[under] + OTHERS_TRUE * parity[gate[upper]], gate[upper], gate[under])
     keep = ~alone
     keep[under] = keep[upper] = False
     # Steps are known by their places in the program of their atom, which others now leave.

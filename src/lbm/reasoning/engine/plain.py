@@ -17,31 +17,53 @@ A tenth to a hundredth of the kernels' speed for networks of clauses, and less f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.reasoning.engine.streams import BITS, MULTIPLIERS, STEPS
+from lbm.arrays import Bools, Bytes, Floats, Ints
+from lbm.reasoning.engine.network import (
+    ATOM,
+    ATOM_NEGATED,
+    BEFORE,
+    BEFORE_NEGATED,
+    CLAUSE,
+    CLAUSES_FALSE,
+    CLAUSES_TRUE,
+    LANES,
+    MANY,
+    NEEDED,
+    OTHERS_TRUE,
+    PARTS,
+    SIMPLE,
+    Counts,
+)
+from lbm.reasoning.engine.streams import BITS, MULTIPLIERS, STEPS, key_of
+
+if TYPE_CHECKING:
+    from lbm.reasoning.engine.lanes import Lanes
 
 HEAT_BATH, METROPOLIS = 0, 1
 
-Bytes = NDArray[np.uint8]
-Counts = NDArray[Any]
-Floats = NDArray[np.float64]
+FAR: Final = 60.0
+"""Log-odds past which no word can tell a probability from 0 or 1."""
+
+SCALE: Final = 2.0**-31
+"""What a word times this is, between 0 and 1."""
+
+LOG2E: Final = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # of ln 2; the first is short
+POWERS: Final = 2.0 ** -np.arange(128.0)
+
 Decide = Callable[[slice, NDArray[Any], Bytes], Bytes]
 
-_LANES: Final = 64
 _BATCH: Final = 1 << 16  # words made at once
 _ROWS: Final = 1 << 14  # rows of 64 lanes looked at together
 _WIDE: Final = 32  # atoms of a step
 _MATRIX: Final = 4096  # atoms up to which the weights of steps are matrices
 _ORDERS: Final = 256  # orders, or parts of them, that are remembered
 _SINGLE: Final = 1 << 24  # whole numbers up to which single precision is exact
-_FAR: Final = 60.0
-_LOG2E: Final = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
-_SCALE: Final = 2.0**-31
 _NEAR: Final = 1e-5  # log-odds nearer than this to the logit of a word are left to the series
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
@@ -49,18 +71,16 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 # --- random words --------------------------------------------------------------------------------------
 
 
-def fill(
-    key0: Any, key1: Any, quads: NDArray[np.int64], sweeps: NDArray[np.int64], lane: int, stream: int
-) -> NDArray[np.uint32]:
+def fill(key0: Any, key1: Any, quads: Ints, sweeps: Ints, lane: int, stream: int) -> NDArray[np.uint32]:
     """Return the words of four atoms for each quad, in 64 lanes, shape (sweeps, 4 · quads, 64)."""
-    step = max(1, _BATCH // (4 * _LANES))
+    step = max(1, _BATCH // (4 * LANES))
     if len(quads) > step:
         parts = [quads[begin : begin + step] for begin in range(0, len(quads), step)]
         return np.concatenate([fill(key0, key1, part, sweeps, lane, stream) for part in parts], axis=1)
-    shape = len(sweeps), len(quads), _LANES
+    shape = len(sweeps), len(quads), LANES
     c0 = np.broadcast_to(quads.astype(np.uint64)[None, :, None], shape)
     c1 = np.broadcast_to(sweeps.astype(np.uint64)[:, None, None], shape)
-    c2 = np.broadcast_to(np.arange(lane, lane + _LANES, dtype=np.uint64), shape)
+    c2 = np.broadcast_to(np.arange(lane, lane + LANES, dtype=np.uint64), shape)
     c3 = np.broadcast_to(np.uint64(stream), shape)
     k0, k1 = np.uint64(key0), np.uint64(key1)
     for _ in range(10):
@@ -74,15 +94,15 @@ def fill(
         p &= _LOW
         c1, c3 = q, p
         k0, k1 = (k0 + STEPS[0]) & _LOW, (k1 + STEPS[1]) & _LOW
-    found = np.empty((len(sweeps), len(quads), 4, _LANES), np.uint32)
+    found = np.empty((len(sweeps), len(quads), 4, LANES), np.uint32)
     for r, part in enumerate((c0, c1, c2, c3)):
         found[:, :, r] = part >> np.uint64(32 - BITS)
-    return found.reshape(len(sweeps), -1, _LANES)
+    return found.reshape(len(sweeps), -1, LANES)
 
 
 def scatter(x: Bytes, key0: Any, key1: Any, lane: int, stream: int) -> None:
     """Write a random bit to every atom of every lane: the lowest of its word at sweep 0."""
-    step = _BATCH // 4 // _LANES
+    step = _BATCH // 4 // LANES
     for quad in range(0, -(-len(x) // 4), step):
         quads = np.arange(quad, min(quad + step, -(-len(x) // 4)))
         rows = fill(key0, key1, quads, np.zeros(1, np.int64), lane, stream)[0]
@@ -90,15 +110,15 @@ def scatter(x: Bytes, key0: Any, key1: Any, lane: int, stream: int) -> None:
         part[...] = rows[: len(part)] & np.uint32(1)
 
 
-def chance(z: Floats, rule: int, powers: Floats) -> Floats:
+def chance(z: Floats, rule: int) -> Floats:
     """Return the probability to be true (heat bath) or to flip (Metropolis), by the kernels' own series."""
-    a = np.minimum(np.abs(z), _FAR)
-    n = (a * _LOG2E + 0.5).astype(np.int32)
-    r = -((a - n * _LN2_HIGH) - n * _LN2_LOW)
+    a = np.minimum(np.abs(z), FAR)
+    n = (a * LOG2E + 0.5).astype(np.int32)
+    r = -((a - n * LN2_HIGH) - n * LN2_LOW)
     e = 1.0 + r * (1.0 / 11.0)
     for k in range(10, 1, -1):
         e = 1.0 + r * e * (1.0 / k)
-    e = (1.0 + r * e) * powers[n]
+    e = (1.0 + r * e) * POWERS[n]
     if rule == METROPOLIS:
         return np.where(z == 0.0, 0.5, np.where(z < 0.0, e, 1.0))
     return np.asarray(np.where(z > 0.0, 1.0, e) / (1.0 + e))
@@ -108,27 +128,27 @@ def chance(z: Floats, rule: int, powers: Floats) -> Floats:
 
 
 def occurrences(
-    first: NDArray[np.int64],
+    first: Ints,
     child: NDArray[np.int32],
     sign: NDArray[np.int8],
-    flat: NDArray[np.bool_],
-    clause: NDArray[np.bool_],
-    more_part: NDArray[np.int64],
+    flat: Bools,
+    clause: Bools,
+    more_part: Ints,
     more_gate: NDArray[np.int32],
-    start: NDArray[np.int64],
+    start: Ints,
     gate: NDArray[np.int32],
 ) -> None:
     """Write which gates each atom meets by itself, in four parts; see Wires."""
     owner = np.repeat(np.arange(len(flat)), np.diff(first))
     mine = flat[owner]
     own = owner[mine]
-    part = 4 * child[mine].astype(np.int64) + np.where(clause[own], 0, 2) + np.where(sign[mine] > 0, 0, 1)
+    part = PARTS * child[mine].astype(np.int64) + np.where(clause[own], 0, OTHERS_TRUE) + (sign[mine] <= 0)
     part = np.concatenate([part, more_part])
     np.cumsum(np.bincount(part, minlength=len(start) - 1), out=start[1:])
     gate[...] = np.concatenate([own, more_gate])[np.argsort(part, kind="stable")]
 
 
-def truth(wires: Any, counts: Counts, gates: Any) -> NDArray[np.bool_]:
+def truth(wires: Any, counts: Counts, gates: Any) -> Bools:
     """Return which of some gates are true, for the rows of their counts."""
     off = (counts - wires.low[gates, None]) & wires.mask[gates, None]
     return np.asarray(off <= wires.span[gates, None])
@@ -136,7 +156,7 @@ def truth(wires: Any, counts: Counts, gates: Any) -> NDArray[np.bool_]:
 
 def tally(
     wires: Any,
-    first: NDArray[np.int64],
+    first: Ints,
     child: NDArray[np.int32],
     sign: NDArray[np.int8],
     x: Bytes,
@@ -162,7 +182,7 @@ def tally(
         begin = end
     for g in np.flatnonzero(nested).tolist():
         part = slice(first[g], first[g + 1])
-        total = np.zeros(_LANES, counts.dtype)
+        total = np.zeros(LANES, counts.dtype)
         for c, s in zip(child[part].tolist(), sign[part].tolist(), strict=True):
             k = c - atoms
             value = x[c] != 0 if k < 0 else truth(wires, counts[k : k + 1], [k])[0]
@@ -179,7 +199,7 @@ def weighed(wires: Any, counts: Counts, values: Floats, total: Floats) -> None:
         total[:] = np.add.reduce(np.concatenate([total[None], rows]), axis=0)
 
 
-def keeps(wires: Any, counts: Counts, firm: NDArray[np.int64], lanes: NDArray[np.intp]) -> NDArray[np.bool_]:
+def keeps(wires: Any, counts: Counts, firm: Ints, lanes: NDArray[np.intp]) -> Bools:
     """Return which of some lanes have every firm gate as it must be."""
     gates = np.where(firm >= 0, firm, -1 - firm)
     found = truth(wires, counts[gates[:, None], lanes], gates) == (firm >= 0)[:, None]
@@ -203,10 +223,11 @@ class _Plans:
     def of(self, i: int) -> Any:
         """Return gates, weights, also as a column, whether there is more, how many want i true, and false."""
         wires = self.wires
-        a, b, c, _, e = wires.start[4 * i : 4 * i + 5].tolist()
+        a, b, c, _, e = wires.start[PARTS * i : PARTS * i + PARTS + 1].tolist()
         gates = wires.gate[a:c].astype(np.intp)
         weights = np.concatenate([self.weight[gates[: b - a]], -self.weight[gates[b - a :]]])
-        more = c < e or wires.pairs[4 * i] < wires.pairs[4 * i + 4] or wires.program[i] < wires.program[i + 1]
+        paired = wires.pairs[PARTS * i] < wires.pairs[PARTS * i + PARTS]
+        more = c < e or paired or wires.program[i] < wires.program[i + 1]
         found = gates, weights, weights[:, None], bool(more), (b - a, c - b)
         self.known[i] = found
         return found
@@ -302,12 +323,12 @@ class _Together:
         layer = np.arange(1 + max(sizes))[:, None]
         self.layers = np.where(layer < sizes, np.cumsum(sizes) - sizes + layer, len(weights))
 
-    def weigh(self, turns: NDArray[np.bool_], odds: NDArray[Any]) -> None:
+    def weigh(self, turns: Bools, odds: NDArray[Any]) -> None:
         """Write the log-odds, shape (atoms, 64), by which clauses turn with their atom."""
         if self.matrix is not None:
             np.matmul(self.matrix, turns.astype(self.matrix.dtype), out=odds)
             return
-        rows = np.zeros((len(turns) + 1, _LANES), self.column.dtype)
+        rows = np.zeros((len(turns) + 1, LANES), self.column.dtype)
         np.multiply(turns, self.column, out=rows[:-1])
         np.add.reduce(rows[self.layers], axis=0, out=odds)  # one after the other, as kernels add
 
@@ -332,18 +353,19 @@ class _Atoms:
     brings the counts up to date, where ``change`` is 1 where it became true, 255 where false, else 0.
     """
 
-    def __init__(self, wires: Any, weight: NDArray[Any], x: Bytes, counts: Counts) -> None:
-        self.wires, self.counts, self.plans = wires, counts, _plans(wires, weight)
+    def __init__(self, lanes: Lanes) -> None:
+        wires, x, counts = lanes.network.wires, lanes.x, lanes.counts
+        self.wires, self.counts, self.plans = wires, counts, _plans(wires, lanes.weights.numbers)
         self.whole, self.kind, self.weight = self.plans.whole, self.plans.kind, self.plans.weight
         self.known, self.start = self.plans.known, wires.start
         self.rows = list(x)
-        self.odds, self.false = np.zeros(_LANES, self.kind), np.zeros(_LANES, np.uint8)
+        self.odds, self.false = np.zeros(LANES, self.kind), np.zeros(LANES, np.uint8)
         self.rooms: dict[tuple[int, int], Any] = {}
         self.moved: list[Counts] = []
 
     def _room(self, key: tuple[int, int]) -> Any:
         """Return arrays for so many clauses that want an atom true, and so many that want it false."""
-        near = np.empty((sum(key), _LANES), self.counts.dtype)
+        near = np.empty((sum(key), LANES), self.counts.dtype)
         turns = np.empty(near.shape, np.bool_)
         parts = [array[part] for array in (near, turns) for part in (slice(key[0]), slice(key[0], None))]
         self.rooms[key] = near, *parts, turns, np.empty(near.shape, self.kind)
@@ -384,7 +406,7 @@ class _Atoms:
     def _weigh_others(self, i: int) -> None:
         """Add what other gates than clauses by themselves give."""
         wires, counts, odds = self.wires, self.counts, self.odds
-        _, _, c, d, e = self.start[4 * i : 4 * i + 5].tolist()
+        _, _, c, d, e = self.start[PARTS * i : PARTS * i + PARTS + 1].tolist()
         true, false = self.rows[i], self.false
         for begin, end, own, plus in ((c, d, true, True), (d, e, false, False)):
             for g in wires.gate[begin:end].tolist():
@@ -398,8 +420,8 @@ class _Atoms:
 
     def _pairs(self, i: int) -> Iterator[tuple[int, int, int]]:
         wires = self.wires
-        for part in range(4):
-            for j in range(wires.pairs[4 * i + part], wires.pairs[4 * i + part + 1]):
+        for part in range(PARTS):
+            for j in range(wires.pairs[PARTS * i + part], wires.pairs[PARTS * i + part + 1]):
                 yield part, int(wires.upper[j]), int(wires.under[j])
 
     def _weigh_pairs(self, i: int) -> None:
@@ -408,9 +430,9 @@ class _Atoms:
         for part, g, h in self._pairs(i):
             w = self.weight[g]
             turns = counts[h] == (false if part & 1 else true)
-            if part == 0:
+            if part == CLAUSES_TRUE:
                 odds -= np.where(turns & (counts[g] == false), w, zero)
-            elif part == 1:
+            elif part == CLAUSES_FALSE:
                 odds += np.where(turns & (counts[g] == true), w, zero)
             else:
                 odds += np.where(turns, np.where((counts[g] & 1) == true, w, -w), zero)
@@ -423,39 +445,39 @@ class _Atoms:
         kind = counts.dtype.type
         true, false = self.rows[i], self.false
         known = np.where(true != 0, ~kind(0), kind(0))
-        turn = d = np.zeros(_LANES, counts.dtype)
+        turn = d = np.zeros(LANES, counts.dtype)
         turned: dict[int, Counts] = {}
         self.moved = []
         for k in range(base, end):
             g, code = int(wires.step_gate[k]), int(wires.step_kind[k])
             low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
-            plain = code & 7
-            clause = code & 16
-            if plain == 2:
+            plain = code & SIMPLE
+            clause = code & CLAUSE
+            if plain == BEFORE:
                 d = turn
-            elif plain == 3:
+            elif plain == BEFORE_NEGATED:
                 d = kind(0) - turn
-            elif plain == 4:
-                d = np.zeros(_LANES, counts.dtype)
+            elif plain == MANY:
+                d = np.zeros(LANES, counts.dtype)
                 for m in range(wires.step_kids[k], wires.step_kids[k + 1]):
                     slot, sign = int(wires.kid_slot[m]), int(wires.kid_sign[m])
                     step = kind(1) if slot < 0 else turned[slot]
                     d = d + step if sign > 0 else d - step
-            if clause and plain == 0:
+            if clause and plain == ATOM:
                 turn = (counts[g] == true).astype(counts.dtype)
-            elif clause and plain == 1:
+            elif clause and plain == ATOM_NEGATED:
                 turn = kind(0) - (counts[g] == false).astype(counts.dtype)
-            elif clause and plain < 4:
+            elif clause and plain < MANY:
                 without = counts[g] - (d & known)
                 turn = np.where(np.minimum(without, without + d) == 0, d, kind(0))
             else:
-                if plain < 2:
-                    d = np.full(_LANES, kind(1) if plain == 0 else ~kind(0))
+                if plain < BEFORE:
+                    d = np.full(LANES, kind(1) if plain == ATOM else ~kind(0))
                 without = counts[g] - (d & known) - low
                 turn = (((without + d) & mask) <= span).astype(counts.dtype) - (
                     (without & mask) <= span
                 ).astype(counts.dtype)
-            if code & 8:
+            if code & NEEDED:
                 turned[k - base] = turn
             self.moved.append(d)
             if self.weight[g] != 0:
@@ -463,7 +485,7 @@ class _Atoms:
 
     def _move_others(self, i: int, change: Bytes, step: Counts) -> None:
         wires, counts = self.wires, self.counts
-        _, _, c, d, e = self.start[4 * i : 4 * i + 5].tolist()
+        _, _, c, d, e = self.start[PARTS * i : PARTS * i + PARTS + 1].tolist()
         for g in wires.gate[c:d].tolist():
             counts[g] += step
         for g in wires.gate[d:e].tolist():
@@ -473,21 +495,21 @@ class _Atoms:
         for part, g, h in self._pairs(i):
             moves = np.where(counts[h] == (false if part & 1 else true), step, none)
             counts[h] += -step if part & 1 else step
-            counts[g] += moves if part in (1, 2) else -moves
+            counts[g] += moves if part in (CLAUSES_FALSE, OTHERS_TRUE) else -moves
         base = int(wires.program[i])
         up, down = change == 1, change > 1
         for k in range(base, int(wires.program[i + 1])):
-            g, plain = int(wires.step_gate[k]), int(wires.step_kind[k]) & 7
-            if plain == 0:
+            g, plain = int(wires.step_gate[k]), int(wires.step_kind[k]) & SIMPLE
+            if plain == ATOM:
                 counts[g] += step
-            elif plain == 1:
+            elif plain == ATOM_NEGATED:
                 counts[g] -= step
             else:
                 moved = self.moved[k - base]
                 counts[g] += np.where(up, moved, none) - np.where(down, moved, none)
 
 
-def _rise(after: NDArray[np.bool_], before: NDArray[np.bool_]) -> NDArray[np.int8]:
+def _rise(after: Bools, before: Bools) -> NDArray[np.int8]:
     return after.astype(np.int8) - before.astype(np.int8)
 
 
@@ -495,35 +517,22 @@ def _rise(after: NDArray[np.bool_], before: NDArray[np.bool_]) -> NDArray[np.int
 
 
 def sweeps(
-    wires: Any,
-    weight: NDArray[Any],
-    x: Bytes,
-    counts: Counts,
-    total: NDArray[Any],
+    lanes: Lanes,
     order: NDArray[np.int32],
     betas: Floats,
     tables: NDArray[np.uint32],
     clips: NDArray[np.int32],
-    powers: Floats,
-    moved: Counts,
-    turned: Counts,
-    key0: Any,
-    key1: Any,
-    sweep: int,
-    lane: int,
     rule: int,
-    firm: NDArray[np.int64],
     best: NDArray[Any],
-    best_x: Bytes,
     goal: Any,
 ) -> int:
-    """Do one sweep for every row of β; see the kernel. ``moved`` and ``turned`` are not needed."""
-    del moved, turned
-    atoms = _Atoms(wires, weight, x, counts)
+    """Do one sweep for every row of β; see the kernel."""
+    x, counts, total = lanes.x, lanes.counts, lanes.total
+    atoms = _Atoms(lanes)
     steps = atoms.plans.steps(order)
     run = _Sweep(atoms, steps, x, counts)
-    gains = np.zeros((1 + len(order), _LANES))  # the total, and what each atom adds to it
-    for s, words in _words(steps, key0, key1, sweep, len(betas), lane):
+    gains = np.zeros((1 + len(order), LANES))  # the total, and what each atom adds to it
+    for s, words in _words(steps, lanes, len(betas)):
         if clips[s] >= 0:
             run.do(_by_table(rule, words, tables[s], int(clips[s]), atoms.kind))
         else:
@@ -531,7 +540,7 @@ def sweeps(
             quick = rule == HEAT_BATH and bool((betas[s] >= 0).all())
             if not quick or not run.do_by_logits(words, betas[s]):
                 run.x[...], counts[...] = before
-                run.do(_by_series(rule, words, betas[s], powers))
+                run.do(_by_series(rule, words, betas[s]))
         np.multiply(run.odds, run.change.view(np.int8), out=gains[1:])
         if atoms.whole:
             total += gains[1:].sum(axis=0).astype(np.int64)
@@ -541,7 +550,7 @@ def sweeps(
             total[:] = np.add.reduce(gains, axis=0)
         if not steps.twice:
             x[steps.atoms] = run.x
-        _remember(wires, x, counts, total, firm, best, best_x)
+        _remember(lanes, best)
         if best[0] >= goal:
             return s + 1
     return len(betas)
@@ -559,7 +568,7 @@ class _Sweep:
             for at, single, part in steps.parts:
                 if single:
                     atoms.rows[part] = self.x[at.start]
-        shape = len(steps.atoms), _LANES
+        shape = len(steps.atoms), LANES
         self.odds, self.change = np.zeros(shape, atoms.kind), np.zeros(shape, np.uint8)
 
     def do(self, decide: Decide) -> None:
@@ -587,7 +596,7 @@ class _Sweep:
 
     def do_by_logits(self, words: NDArray[np.uint32], beta: Floats) -> bool:
         """Do the same by heat bath, comparing log-odds alone; return False if one was too near to tell."""
-        u = (words + 0.5) * _SCALE
+        u = (words + 0.5) * SCALE
         logits = np.log(u / (1.0 - u))
         with np.errstate(divide="ignore", over="ignore"):
             least = logits / np.abs(beta)  # where β is 0, infinite, and of the sign that decides
@@ -595,19 +604,17 @@ class _Sweep:
             return not (np.abs(beta * self.odds - logits) < _NEAR).any()
 
 
-def _words(
-    steps: _Steps, key0: Any, key1: Any, sweep: int, number: int, lane: int
-) -> Iterator[tuple[int, NDArray[np.uint32]]]:
+def _words(steps: _Steps, lanes: Lanes, number: int) -> Iterator[tuple[int, NDArray[np.uint32]]]:
     """Yield the number of each sweep with its words, shape (atoms of the order, 64), by steps."""
-    quads, place = steps.quads, steps.word
-    most = max(1, _BATCH // max(1, 4 * len(quads) * _LANES))
-    name = int(key0), int(key1), lane
+    quads, place, sweep = steps.quads, steps.word, lanes.sweep
+    most = max(1, _BATCH // max(1, 4 * len(quads) * LANES))
+    name = lanes.seed, lanes.lane
     for s in range(number):
         known = steps.words
         if known is None or known[0] != name or not known[1] <= sweep + s < known[1] + len(known[2]):
             follows = known is not None and known[0] == name and known[1] + len(known[2]) == sweep + s
             ahead = np.arange(sweep + s, sweep + s + min(most, most if follows else number - s))
-            known = name, sweep + s, fill(key0, key1, quads, ahead, lane, 0)
+            known = name, sweep + s, fill(*key_of(lanes.seed), quads, ahead, lanes.lane, 0)
             steps.words = known
         yield s, known[2][sweep + s - known[1]][place]
 
@@ -651,9 +658,9 @@ def _by_table(
     return flip
 
 
-def _by_series(rule: int, words: NDArray[np.uint32], beta: Floats, powers: Floats) -> Decide:
+def _by_series(rule: int, words: NDArray[np.uint32], beta: Floats) -> Decide:
     """Decide by the logit of a word (heat bath) or its log, and by the series where that is too near."""
-    u = (words + 0.5) * _SCALE
+    u = (words + 0.5) * SCALE
     least = np.log(u) if rule == METROPOLIS else np.log(u / (1.0 - u))
 
     def decide(at: slice, odds: NDArray[Any], now: Bytes) -> Bytes:
@@ -667,57 +674,35 @@ def _by_series(rule: int, words: NDArray[np.uint32], beta: Floats, powers: Float
         if rule == METROPOLIS:
             near |= z == 0
         if near.any():
-            yes[near] = u[at][near] < chance(z[near], rule, powers)
+            yes[near] = u[at][near] < chance(z[near], rule)
         found = yes.view(np.uint8)
         return np.asarray(np.bitwise_xor(found, now) if rule == METROPOLIS else found)
 
     return decide
 
 
-def _remember(
-    wires: Any,
-    x: Bytes,
-    counts: Counts,
-    total: NDArray[Any],
-    firm: NDArray[np.int64],
-    best: NDArray[Any],
-    best_x: Bytes,
-) -> None:
+def _remember(lanes: Lanes, best: NDArray[Any]) -> None:
     """Copy the best state that keeps all hard formulae, if it is better than the one so far."""
-    lanes = np.flatnonzero(total > best[0])
-    if len(lanes) and len(firm):
-        lanes = lanes[keeps(wires, counts, firm, lanes)]
-    if len(lanes):
-        chosen = lanes[np.argmax(total[lanes])]
+    total, firm = lanes.total, lanes.network.firm
+    those = np.flatnonzero(total > best[0])
+    if len(those) and len(firm):
+        those = those[keeps(lanes.network.wires, lanes.counts, firm, those)]
+    if len(those):
+        chosen = those[np.argmax(total[those])]
         best[0] = total[chosen]
-        best_x[:] = x[: len(best_x), chosen]
+        lanes.best_x[:] = lanes.x[: len(lanes.best_x), chosen]
 
 
-def jumps(
-    wires: Any,
-    weight: NDArray[Any],
-    x: Bytes,
-    counts: Counts,
-    total: NDArray[Any],
-    members: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    betas: Floats,
-    powers: Floats,
-    moved: Counts,
-    turned: Counts,
-    key0: Any,
-    key1: Any,
-    sweep: int,
-    lane: int,
-) -> None:
+def jumps(lanes: Lanes, members: NDArray[np.int32], starts: NDArray[np.int32], betas: Floats) -> None:
     """Offer each lane to flip all atoms of a group at once, for every group in turn; see the kernel."""
-    del moved, turned
-    atoms = _Atoms(wires, weight, x, counts)
+    atoms, total = _Atoms(lanes), lanes.total
     groups = len(starts) - 1
-    luck = (words_of(key0, key1, groups, sweep, lane) + 0.5) * _SCALE
-    change = np.empty(_LANES, np.uint8)
+    quads = np.arange(-(-groups // 4))
+    luck = fill(*key_of(lanes.seed), quads, np.array([lanes.sweep]), lanes.lane, 2)[0]
+    luck = (luck + 0.5) * SCALE
+    change = np.empty(LANES, np.uint8)
 
-    def flip(i: int, where: NDArray[np.bool_] | None) -> NDArray[Any]:
+    def flip(i: int, where: Bools | None) -> NDArray[Any]:
         odds = atoms.weigh(i)
         now = atoms.rows[i]
         np.subtract(atoms.false, now, out=change)
@@ -729,33 +714,18 @@ def jumps(
 
     for k in range(groups):
         group = members[starts[k] : starts[k + 1]].tolist()
-        gain = np.zeros(_LANES, total.dtype)
+        gain = np.zeros(LANES, total.dtype)
         for i in group:
             gain += flip(i, None).astype(total.dtype)
-        refused = luck[k] >= chance(betas * gain, HEAT_BATH, powers)
+        refused = luck[k] >= chance(betas * gain, HEAT_BATH)
         total += np.where(refused, total.dtype.type(0), gain)
         if refused.any():
             for i in reversed(group):
                 flip(i, refused)
 
 
-def words_of(key0: Any, key1: Any, groups: int, sweep: int, lane: int) -> NDArray[np.uint32]:
-    """Return the words that decide about groups, shape (groups or some more, 64)."""
-    return np.asarray(fill(key0, key1, np.arange(-(-groups // 4)), np.array([sweep]), lane, 2)[0])
-
-
-def fields(
-    wires: Any,
-    weight: NDArray[Any],
-    x: Bytes,
-    counts: Counts,
-    order: NDArray[np.int32],
-    moved: Counts,
-    turned: Counts,
-    out: NDArray[Any],
-) -> None:
+def fields(lanes: Lanes, order: NDArray[np.int32], out: NDArray[Any]) -> None:
     """Write the log-odds of each atom of ``order`` given all the others in ``out``, shape (atoms, 64)."""
-    del moved, turned
-    atoms = _Atoms(wires, weight, x, counts)
+    atoms = _Atoms(lanes)
     for row, i in zip(out, order.tolist(), strict=True):
         row[:] = atoms.weigh(i)

@@ -19,10 +19,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bytes, Floats, Ints
 from lbm.errors import LimitExceeded
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, random_states, reweighted, start
-from lbm.reasoning.engine.network import LANES, Bytes, Floats, Network
+from lbm.reasoning.engine.network import LANES, Network
 from lbm.reasoning.engine.streams import uniforms, words
 
 SHARE: Final = 0.85
@@ -65,11 +66,11 @@ class Population:
     """
 
     x: Bytes
-    broken: NDArray[np.int64]
+    broken: Ints
     score: Floats
     log_z: float
     log_partition: float
-    families: NDArray[np.int64]
+    families: Ints
     effective_size: float
     betas: Floats
 
@@ -129,31 +130,43 @@ def population_of(
     if not 0 < share < 1:
         raise ValueError(f"expected share between 0 and 1, got {share}: 0.85 keeps most states at each step")
     crowd = _Crowd(network, weights, seed, lane, blocks, groups_of(network) if groups is None else groups)
-    families = np.arange(LANES * blocks)
     log_z = network.atoms * math.log(2.0)
+    return _cooled(
+        crowd, log_z, crowd.log_weight, lambda beta: crowd.sweep(beta, sweeps, on_sweeps), share, on_step
+    )
+
+
+def _cooled(
+    crowd: _Crowd,
+    log_z: float,
+    gains: Callable[[], Floats],
+    settle: Callable[[float], None],
+    share: float,
+    on_step: Callable[[float], object] | None,
+    strength: float = 1.0,
+) -> Population:
+    """Return a population after as many steps as lead from β = 0 to 1.
+
+    ``strength`` times what ``gains`` returns is by how much log weights rise from 0 to 1; ``settle`` does the
+    sweeps at a β.
+    """
     betas = [0.0]
     while betas[-1] < 1:
         if len(betas) > MAX_STEPS:
             raise LimitExceeded(
                 f"β is {betas[-1]:.3g} after {MAX_STEPS} steps (limit MAX_STEPS): weights are too far apart "
-                f"for {LANES * blocks} states: pass more blocks, or a smaller share",
+                f"for {len(crowd.families)} states: pass more blocks, or a smaller share",
                 limit="MAX_STEPS",
                 value=MAX_STEPS,
             )
-        log_weight = crowd.log_weight()
-        beta = next_beta(log_weight, betas[-1], share)
-        gains = (beta - betas[-1]) * log_weight
-        top = gains.max()
-        part = np.exp(gains - top)
-        log_z += float(top + np.log(part.mean()))
-        parents = survivors(part, crowd.draw())
-        families = families[parents]
-        crowd.renew(parents)
+        each = gains()
+        beta = next_beta(strength * each, betas[-1], share)
+        log_z += crowd.select((beta - betas[-1]) * strength * each)
         betas.append(beta)
-        crowd.sweep(beta, sweeps, on_sweeps)
+        settle(beta)
         if on_step is not None:
             on_step(beta)
-    return crowd.population(log_z, families, betas)
+    return crowd.population(log_z, betas)
 
 
 def pinned_population(
@@ -187,35 +200,23 @@ def pinned_population(
         Shape (atoms,).
     """
     rng = np.random.default_rng([seed, lane])
-    atoms, number = network.atoms, LANES * blocks
+    atoms = network.atoms
     strength = math.log(max(1, atoms)) + _NEAR
     x = (rng.random((blocks, atoms, LANES)) < 1 / (1 + math.exp(strength))) != world[None, :, None]
     held = _held(weights, field, strength)
     crowd = _Crowd(network, held, seed, lane, blocks, groups_of(network) if groups is None else groups, x)
-    families = np.arange(number)
-    distance = crowd.distance(world)
-    # The first weights are those against a product of coins; then the field is taken away by steps.
-    gains = crowd.log_weight() + strength * (distance - atoms)
-    log_z = atoms * math.log1p(math.exp(-strength))
-    betas = [0.0]
-    while True:
-        top = gains.max()
-        part = np.exp(gains - top)
-        log_z += float(top + np.log(part.mean()))
-        parents = survivors(part, crowd.draw())
-        families = families[parents]
-        crowd.renew(parents)
-        crowd.reweigh(_held(weights, field, strength * (1 - betas[-1])))
+
+    def settle(beta: float) -> None:
+        crowd.reweigh(_held(weights, field, strength * (1 - beta)))
         crowd.sweep(1.0, sweeps, on_sweeps)
-        if on_step is not None:
-            on_step(betas[-1])
-        if betas[-1] == 1:
-            break
-        distance = crowd.distance(world)
-        beta = next_beta(strength * distance, betas[-1], share)
-        gains = (beta - betas[-1]) * strength * distance
-        betas.append(beta)
-    return crowd.population(log_z, families, betas)
+
+    # The first weights are those against a product of coins; then the field is taken away by steps.
+    gains = crowd.log_weight() + strength * (crowd.distance(world) - atoms)
+    log_z = atoms * math.log1p(math.exp(-strength)) + crowd.select(gains)
+    settle(0.0)
+    if on_step is not None:
+        on_step(0.0)
+    return _cooled(crowd, log_z, lambda: crowd.distance(world), settle, share, on_step, strength)
 
 
 def _held(weights: Weights, field: tuple[Floats, float], strength: float) -> Weights:
@@ -259,7 +260,7 @@ def next_beta(log_weight: Floats, beta: float, share: float) -> float:
     return min(1.0, max(beta + low, math.nextafter(beta, 1.0)))
 
 
-def survivors(weights: Floats, u: float) -> NDArray[np.int64]:
+def survivors(weights: Floats, u: float) -> Ints:
     """Return for each place the state whose copy takes it, drawn by weight with one number between 0 and 1.
 
     State i has ⌊N w_i / Σ w⌋ or ⌈N w_i / Σ w⌉ copies, N w_i / Σ w on average. If any, one stays in its place.
@@ -303,6 +304,7 @@ class _Crowd:
         self.members, self.parts = groups[0], parts_of(groups)
         self.x = np.empty((blocks, network.atoms, LANES), np.uint8)
         self.counts = np.empty((blocks, network.gates, LANES), network.wires.low.dtype)
+        self.families = np.arange(LANES * blocks)
         self.blocks: list[Lanes] = []
         for b in range(blocks):
             first = lane + LANES * b
@@ -324,8 +326,18 @@ class _Crowd:
         """Go on with other weights."""
         self.blocks = [reweighted(lanes, weights) for lanes in self.blocks]
 
-    def population(self, log_z: float, families: NDArray[np.int64], betas: Sequence[float]) -> Population:
+    def select(self, gains: Floats) -> float:
+        """Draw the population anew by the logs of weights; return the log of the mean weight."""
+        top = gains.max()
+        part = np.exp(gains - top)
+        parents = survivors(part, self.draw())
+        self.families = self.families[parents]
+        self.renew(parents)
+        return float(top + np.log(part.mean()))
+
+    def population(self, log_z: float, betas: Sequence[float]) -> Population:
         """Return the population as it is now."""
+        families = self.families
         broken = np.concatenate([lanes.broken() for lanes in self.blocks])
         models = float(np.mean(broken == 0))
         return Population(
@@ -344,7 +356,7 @@ class _Crowd:
         first = self.blocks[0]
         return float(uniforms(words(first.seed, first.sweep, [0], [first.lane], stream=RESAMPLING))[0, 0])
 
-    def renew(self, parents: NDArray[np.int64]) -> None:
+    def renew(self, parents: Ints) -> None:
         """Put copies of their parents in all places."""
         to = np.flatnonzero(parents != np.arange(len(parents)))
         (block, lane), (old_block, old_lane) = divmod(to, LANES), divmod(parents[to], LANES)

@@ -8,9 +8,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lbm.reasoning.engine.lanes import Lanes, Weights, advance, random_states, reweighted, start, weights_of
-from lbm.reasoning.engine.network import LANES, Floats, Network
-from lbm.reasoning.engine.ready import loops
+from lbm.arrays import Floats
+from lbm.reasoning.engine.lanes import (
+    Lanes,
+    Weights,
+    advance,
+    fields,
+    random_states,
+    reweighted,
+    start,
+    weights_of,
+)
+from lbm.reasoning.engine.network import Network
 
 HOT: Final = 0.5
 """Where schedules begin: the mean size of log-odds in random states times β."""
@@ -51,12 +60,7 @@ def ladder(network: Network, weights: Weights, *, seed: int) -> tuple[float, flo
 
 def sizes(lanes: Lanes, order: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Floats:
     """Return |log-odds| of some atoms in all lanes, shape (atoms, 64)."""
-    shape = (lanes.network.longest, LANES)
-    out = np.empty((len(order), LANES), lanes.weights.numbers.dtype)
-    scratch = np.zeros(shape, lanes.counts.dtype), np.zeros(shape, lanes.counts.dtype)
-    fields = loops(lanes.weights.numbers.dtype, lanes.counts.dtype).fields
-    fields(lanes.network.wires, lanes.weights.numbers, lanes.x, lanes.counts, order, *scratch, out)
-    return np.asarray(np.abs(out.astype(np.float64)) * lanes.weights.unit)
+    return np.abs(fields(lanes, order))
 
 
 def rising(first: float, last: float, sweeps: int) -> Floats:

@@ -26,9 +26,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lbm.arrays import Bytes, Floats, Ints
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, reweighted, start
-from lbm.reasoning.engine.network import LANES, Bytes, Floats, Network
+from lbm.reasoning.engine.network import LANES, Network
 from lbm.reasoning.engine.streams import BITS, key_of, philox, uniforms
 
 LADDERS: Final = 4
@@ -91,7 +92,7 @@ class Cold:
     """
 
     x: Bytes
-    broken: NDArray[np.int64]
+    broken: Ints
     score: Floats
     betas: Floats
     acceptance: Floats
@@ -288,7 +289,7 @@ class _Block:
         )
 
 
-def _sum(lanes: Lanes, at: NDArray[np.int64], gates: NDArray[np.intp], values: Floats) -> Floats:
+def _sum(lanes: Lanes, at: Ints, gates: NDArray[np.intp], values: Floats) -> Floats:
     """Return the sum of the values of those gates that are true, for some lanes."""
     wires = lanes.network.wires
     total = np.zeros(len(at))

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import shown
 
@@ -30,7 +31,6 @@ VISITS: Final = 10
 _SURE: Final = 0.95  # of the bound on entries
 _STAYS: Final = 0.1  # and of that on stays: the chance that they are underestimated
 
-Bools = NDArray[np.bool_]
 Truth = Callable[[Formula, NDArray[Any]], Bools]
 
 

@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lbm.arrays import Bools, Floats
+
 CHAINS: Final = 4
 """Chains below which an estimate is never called converged."""
 
@@ -26,9 +28,6 @@ ESS: Final = 400
 
 KINDS: Final = ("bulk", "mean")
 """What an effective size is about: ranks, which any series has, or the mean of the draws as they are."""
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,7 @@ def estimate(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None
         Shape (series, chains, draws): other quantities of the same states, such as the score or single atoms.
         They count towards convergence; one that never varies is skipped.
     """
-    truth, keeps, others = _checked(true, valid, also)
-    return _estimate(truth & keeps, keeps, *judged(others))
+    return estimates(np.asarray(true)[None], valid, also=also)[0]
 
 
 def estimates(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None) -> list[Estimate]:
@@ -119,25 +117,8 @@ def estimates(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = Non
     checked = [_checked(query, valid, also) for query in np.asarray(true)]
     if not checked:
         return []
-    others = judged(checked[0][2])
-    return [_estimate(truth & keeps, keeps, *others) for truth, keeps, _ in checked]
-
-
-def estimate_sums(
-    hits: Floats,
-    keeps: Floats,
-    *,
-    sizes: Sequence[float],
-    r_hats: Sequence[float],
-    width: int = 1,
-    together: int = 1,
-) -> Estimate:
-    """Return :func:`estimate` of sums over blocks of ``width`` sweeps, both of shape (chains, blocks).
-
-    ``sizes`` and ``r_hats`` are those of the other series; see :func:`judged`. ``together`` is that of
-    :func:`r_hat`.
-    """
-    return _estimate(hits, keeps, sizes, r_hats, width, together)
+    sizes, r_hats = judged(checked[0][2])
+    return [estimate_sums(truth & keeps, keeps, sizes=sizes, r_hats=r_hats) for truth, keeps, _ in checked]
 
 
 def judged(others: NDArray[np.generic], together: int = 1) -> tuple[list[float], list[float]]:
@@ -189,32 +170,38 @@ def many_estimates(
     return share, np.where(varies, size, np.nan), np.where(varies, ratio, np.nan)
 
 
-def _estimate(
-    truth: NDArray[Any],
+def estimate_sums(
+    hits: NDArray[Any],
     keeps: NDArray[Any],
+    *,
     sizes: Sequence[float],
-    others: Sequence[float],
+    r_hats: Sequence[float],
     width: int = 1,
     together: int = 1,
 ) -> Estimate:
-    chains, blocks = truth.shape
+    """Return :func:`estimate` of sums over blocks of ``width`` sweeps, both of shape (chains, blocks).
+
+    ``sizes`` and ``r_hats`` are those of the other series; see :func:`judged`. ``together`` is that of
+    :func:`r_hat`.
+    """
+    chains, blocks = hits.shape
     draws = blocks * width
     counted = int(keeps.sum())
     if not counted:
         return Estimate(math.nan, 0.0, 1.0, 0.0, math.nan, False, chains, draws, 0.0)
     kept = counted / (chains * draws)
-    hits = int(truth.sum())
-    p = hits / counted
+    true = int(hits.sum())
+    p = true / counted
 
-    size, r_hats = math.nan, list(others)
-    if 0 < hits < counted:
-        z = (truth - p * keeps) / (kept * width)
-        r_hats.append(float(r_hat(z, together=together)))
+    size, ratios = math.nan, list(r_hats)
+    if 0 < true < counted:
+        z = (hits - p * keeps) / (kept * width)
+        ratios.append(float(r_hat(z, together=together)))
         size = p * (1 - p) * float(effective_size(z, kind="mean")) / float(z.var(ddof=1))
     elif sizes:
         size = float(np.min(sizes)) * kept  # np.min, since min would pass over nan
     size = min(size, float(counted))  # which keeps nan
-    worst = float(np.max(r_hats)) if r_hats else math.nan
+    worst = float(np.max(ratios)) if ratios else math.nan
     low, high = (0.0, 1.0) if math.isnan(size) else wilson(p * size, size)
     converged = chains >= CHAINS and worst < R_HAT and all(each > ESS for each in (size, *sizes))
     return Estimate(p, low, high, size, worst, converged, chains, draws, kept)
@@ -435,7 +422,7 @@ def wilson(successes: float, trials: float, *, level: float = 0.95) -> tuple[flo
     """
     from scipy.special import ndtri
 
-    _check_trials(successes, trials, level)
+    check_trials(successes, trials, level)
     if trials == 0:
         return 0.0, 1.0
     square = float(ndtri((1 + level) / 2)) ** 2
@@ -448,26 +435,8 @@ def wilson(successes: float, trials: float, *, level: float = 0.95) -> tuple[flo
     return low, high
 
 
-def jeffreys(successes: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:
-    """Return Jeffreys' interval for a probability: quantiles of Beta(successes + ½, failures + ½).
-
-    Without successes it begins at exactly 0, without failures it ends at exactly 1. Neither number need be
-    whole: an effective size may be given. No trials leave (0, 1).
-
-    >>> low, high = jeffreys(5, 10)
-    >>> print(f"{low:.4f} {high:.4f}")
-    0.2235 0.7765
-    """
-    from scipy.special import betaincinv
-
-    _check_trials(successes, trials, level)
-    a, b = successes + 0.5, trials - successes + 0.5
-    low = 0.0 if successes == 0 else float(betaincinv(a, b, (1 - level) / 2))
-    high = 1.0 if successes == trials else float(betaincinv(a, b, (1 + level) / 2))
-    return low, high
-
-
-def _check_trials(successes: float, trials: float, level: float) -> None:
+def check_trials(successes: float, trials: float, level: float) -> None:
+    """Raise where these are no numbers of an experiment, or no level."""
     if not (0 <= successes <= trials < math.inf):
         raise ValueError(f"expected 0 <= successes <= trials, both finite, got {successes} of {trials}")
     if not 0 < level < 1:

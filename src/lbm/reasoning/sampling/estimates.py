@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from lbm.arrays import Bools, Floats
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, atom
 from lbm.knowledge.theory import shown
 from lbm.reasoning.clock import spent
-from lbm.reasoning.sampling.chains import Bools
+from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.sampling.coverage import Coverage
 from lbm.reasoning.sampling.diagnostics import (
     CHAINS,
@@ -26,9 +27,9 @@ from lbm.reasoning.sampling.diagnostics import (
     many_estimates,
     wilson,
 )
-from lbm.reasoning.sampling.problems import LANES, REPEATED, Problem, Seen, truth
+from lbm.reasoning.sampling.machines import truth
+from lbm.reasoning.sampling.problems import REPEATED, Problem, Seen
 from lbm.reasoning.sampling.record import Record
-from lbm.reasoning.sampling.targets import Floats
 
 FIRST: Final = 256
 """Sweeps after which convergence is looked at for the first time; then whenever their number has doubled."""

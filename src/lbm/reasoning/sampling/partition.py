@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from lbm.arrays import Bools
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, conjunction
 from lbm.knowledge.theory import Theory
@@ -20,12 +21,11 @@ from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.population import Population, combined, pinned_population, population_of
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.proof import find_model
-from lbm.reasoning.sampling.chains import Bools
+from lbm.reasoning.sampling.machines import truth
 from lbm.reasoning.sampling.problems import (
     atoms_about,
     logical_network,
     penalty_for,
-    truth,
     with_field,
 )
 

@@ -12,14 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, WeightError
-from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction, holds
+from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, atoms_of, conjunction
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import counter_cells
+from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
 from lbm.reasoning.assign import assign
 from lbm.reasoning.clock import at_most, share_of_time, spent, tick
@@ -27,25 +29,12 @@ from lbm.reasoning.components.apart import Component, Split, exponent
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
 from lbm.reasoning.engine.lanes import Weights, advance, jump, random_states, start, weights_of
-from lbm.reasoning.engine.network import Network, network_of
+from lbm.reasoning.engine.network import LANES, Network, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.engine.tempering import Cold, tempered
 from lbm.reasoning.proof import find_model, refuted_literals, satisfiable
-from lbm.reasoning.sampling.chains import Bools, choose_penalty, gibbs_step, sweep
-from lbm.reasoning.sampling.targets import (
-    Floats,
-    FreeEnergyTarget,
-    Ints,
-    ScoreTarget,
-    States,
-    Target,
-    conjuncts,
-    score_target,
-)
-
-LANES: Final = 64
-"""Chains that run side by side."""
+from lbm.reasoning.sampling.machines import Conditioned, gibbs_step, truth
 
 REPEATED: Final = 4
 """Chains side by side that begin in the same world: fewer would be lost among the others."""
@@ -155,50 +144,50 @@ def logical_network(
 ) -> tuple[Network, Known]:
     """Return a theory with evidence as a network, weights over τ, and models to start from."""
     atoms = atoms_about(split, query)
-    components = _components_about(split, query)
-    hard = [formula for component in components for formula in component.hard]
-    soft = [pair for component in components for pair in component.soft]
-    weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
-    soft, weights, firm, earned = _apart_by_weight(soft, weights, Theory(hard, atoms=atoms))
+    hard, firm, pairs, earned = _weighed(split, query, temperature)
     hard += firm
-    network = network_of(atoms, _parts(hard), [(f, w) for (f, _), w in zip(soft, weights, strict=True)])
-    heaviest = sorted(zip(weights, (f for f, _ in soft), strict=True), key=lambda pair: -abs(pair[0]))
-    steep = [(weight, formula) for weight, formula in heaviest[:_STARTS] if abs(weight) >= _STEEP]
-    wanted = [formula if weight > 0 else ~formula for weight, formula in steep]
+    network = network_of(atoms, _parts(hard), pairs)
+    heaviest = sorted(pairs, key=lambda pair: -abs(pair[1]))[:_STARTS]
+    wanted = [f if weight > 0 else ~f for f, weight in heaviest if abs(weight) >= _STEEP]
     asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
     theory = Theory(hard, atoms=atoms)
-    best = _annealed(network, seed_from(rng)) if soft or counter_cells(*hard) > _CELLS else None
+    best = _annealed(network, seed_from(rng)) if pairs or counter_cells(*hard) > _CELLS else None
     known = _starts(theory, asked, wanted, best)
     if not known.starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
     return network, known._replace(earned=earned)
 
 
-def _apart_by_weight(
-    soft: list[tuple[Formula, int]], weights: list[float], theory: Theory
-) -> tuple[list[tuple[Formula, int]], list[float], list[Formula], float]:
-    """Return the soft formulae whose weights chains can tell apart, those as good as hard, and their score.
+def _weighed(
+    split: Split, query: Formula | None, temperature: float
+) -> tuple[list[Formula], list[Formula], list[tuple[Formula, float]], float]:
+    """Return hard formulae, soft ones as good as hard, others with weights over τ, and a constant score.
 
     Next to a weight of HEAVY, sums of floats lose the last digits of small ones. Such a formula is true in
-    every world that counts, if all of them can be together; if not, chains are not for this theory.
+    every world that counts, if all of them can be together: it is as good as hard, and earns its weight in
+    every world. If not, chains are not for this theory.
     """
-    heavy = [abs(weight) >= HEAVY for weight in weights]
-    light = sum(abs(weight) for weight, too_much in zip(weights, heavy, strict=True) if not too_much)
-    if not any(heavy) or not light:
-        return soft, weights, [], 0.0
-    firm = [
-        formula if weight > 0 else ~formula
-        for (formula, weight), too_much in zip(soft, heavy, strict=True)
-        if too_much
+    components = _components_about(split, query)
+    hard = [formula for component in components for formula in component.hard]
+    pairs = [
+        (formula, exponent(weight, split.scale, temperature))
+        for component in components
+        for formula, weight in component.soft
     ]
+    heavy = [(formula, weight) for formula, weight in pairs if abs(weight) >= HEAVY]
+    rest = [(formula, weight) for formula, weight in pairs if not abs(weight) >= HEAVY]
+    light = sum(abs(weight) for _, weight in rest)
+    if not heavy or not light:
+        return hard, [], pairs, 0.0
+    firm = [formula if weight > 0 else ~formula for formula, weight in heavy]
+    theory = Theory(hard, atoms=atoms_about(split, query))
     if light > HEAVY / 2 or find_model(theory, given=conjunction(firm), seconds=at_most(_SECONDS)) is None:
+        most = max(abs(weight) for _, weight in pairs)
         raise WeightError(
-            f"chains cannot weigh formulae of weight {max(map(abs, weights)):g} against each other and also "
+            f"chains cannot weigh formulae of weight {most:g} against each other and also "
             f"against lighter ones (limit HEAVY, {HEAVY:g} times the temperature): ask for method='exact'"
         )
-    kept = [i for i, too_much in enumerate(heavy) if not too_much]
-    earned = sum(weight for weight, too_much in zip(weights, heavy, strict=True) if too_much and weight > 0)
-    return [soft[i] for i in kept], [weights[i] for i in kept], firm, earned
+    return hard, firm, rest, sum(weight for _, weight in heavy if weight > 0)
 
 
 def with_field(
@@ -210,12 +199,8 @@ def with_field(
     that make up the number.
     """
     atoms = atoms_about(split, None)
-    hard = _parts([formula for component in split.components for formula in component.hard])
-    soft = [pair for component in split.components for pair in component.soft]
-    weights = [exponent(weight, split.scale, temperature) for _, weight in soft]
-    soft, weights, firm, _ = _apart_by_weight(soft, weights, Theory(hard, atoms=atoms))
-    hard += firm
-    pairs = [(formula, weight) for (formula, _), weight in zip(soft, weights, strict=True)]
+    hard, firm, pairs, _ = _weighed(split, None, temperature)
+    hard = _parts(hard) + firm
     literals = [atom(name) if value else ~atom(name) for name, value in zip(atoms, world, strict=True)]
     once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)]) for w in (1.0, 2.0))
     field, constant = twice.soft - once.soft, twice.earned - once.earned
@@ -325,6 +310,17 @@ def _parts(hard: Sequence[Formula]) -> list[Formula]:
     return [part for formula in hard for part in conjuncts(formula)]
 
 
+def conjuncts(formula: Formula) -> list[Formula]:
+    """Return the parts of a hard formula that hold exactly where all of it does, none that is true."""
+    seen = view(formula)
+    if seen.op == "constant":
+        return [] if seen.label else [FALSE]
+    if seen.op != "and":
+        return [formula]
+    parts = [part if positive else ~part for part, positive in seen.parts]
+    return [part for part in parts if part not in (TRUE, ~FALSE)]
+
+
 def _both(formula: Formula) -> tuple[Formula, Formula]:
     if formula is TRUE or formula is FALSE:
         return formula, (FALSE if formula is TRUE else TRUE)
@@ -351,11 +347,19 @@ def machine_distribution(
         network = energies_of(machine, confidence, temperature)
         run = partial(_energies, network, clamped)
         return Problem(run, machine.declared, starts, places, impossible)
-    energies = FreeEnergyTarget(machine, confidence, temperature)
-    evidence = score_target(machine.declared, [given], [], 1.0)
-    target = _Sum(energies, evidence)
-    penalty = choose_penalty(cast(ScoreTarget, target), spread(starts, rng), rng)
-    return Problem(_collapsed(target.with_penalty(penalty)), target.atoms, starts, places, impossible)
+    target = Conditioned(machine, confidence, temperature, tuple(conjuncts(given)))
+    penalty = target.chosen_penalty(spread(starts, rng), rng)
+    return Problem(partial(_collapsed, target, penalty), machine.declared, starts, places, impossible)
+
+
+def _collapsed(
+    target: Conditioned, penalty: float, starts: Bools, rng: np.random.Generator
+) -> Iterator[Seen]:
+    """Yield what plain chains see that are drawn to the evidence by a penalty."""
+    x = spread(starts, rng)
+    while True:
+        yield Seen(x, target.broken(x) == 0, target.score(x))
+        x = target.sweep(x, rng, penalty)
 
 
 def _check_weights(machine: Machine, scale: float) -> None:
@@ -452,54 +456,6 @@ def clamps(given: Formula | None) -> tuple[dict[str, bool], Formula]:
     return held, conjunction(rest) if rest else TRUE
 
 
-class _Sum:
-    """Free energies, and a penalty for evidence that is broken."""
-
-    def __init__(self, energies: FreeEnergyTarget, evidence: ScoreTarget) -> None:
-        self.energies, self.evidence = energies, evidence
-
-    @property
-    def atoms(self) -> tuple[str, ...]:
-        return self.energies.atoms
-
-    @property
-    def hard(self) -> int:
-        return self.evidence.hard
-
-    @property
-    def penalty(self) -> float:
-        return self.evidence.penalty
-
-    def odds(self, i: int, x: States) -> Floats:
-        return self.energies.odds(i, x) + self.evidence.odds(i, x)
-
-    def log_weight(self, x: States) -> Floats:
-        return self.energies.log_weight(x) + self.evidence.log_weight(x)
-
-    def broken(self, x: States) -> Ints:
-        return self.evidence.broken(x)
-
-    def score(self, x: States) -> Floats:
-        return self.energies.score(x)
-
-    def scale(self) -> tuple[float, float]:
-        energies, evidence = self.energies.scale(), self.evidence.scale()
-        return min(filter(None, (energies[0], evidence[0])), default=0.0), energies[1] + evidence[1]
-
-    def with_penalty(self, penalty: float) -> _Sum:
-        return _Sum(self.energies, self.evidence.with_penalty(penalty))
-
-
-def _collapsed(target: Target) -> Callable[[Bools, np.random.Generator], Iterator[Seen]]:
-    def run(starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
-        x = spread(starts, rng)
-        while True:
-            yield Seen(x, np.asarray(target.broken(x) == 0), target.score(x))
-            x = sweep(target, x, rng)
-
-    return run
-
-
 # --- where chains start ------------------------------------------------------------------------------
 
 
@@ -565,10 +521,3 @@ def spread(starts: Bools, rng: np.random.Generator) -> Bools:
     special = np.repeat(starts[:, : LANES // (2 * REPEATED)], REPEATED, axis=1)
     x[:, : special.shape[1]] = special
     return x
-
-
-def truth(formula: Formula, atoms: Sequence[str], x: States) -> Bools:
-    """Return in which lanes a formula is true, shape (lanes,)."""
-    rows = {name: i for i, name in enumerate(atoms)}
-    world: dict[str, Any] = {name: x[rows[name]].astype(bool) for name in atoms_of(formula)}
-    return np.broadcast_to(np.asarray(holds(formula, world), bool), x.shape[1:])

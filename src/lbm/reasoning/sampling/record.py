@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Floats
+
 BLOCKS: Final = 1024
 """Blocks that are kept of each series; a power of two."""
-
-Floats = NDArray[np.float64]
 
 
 class Record:

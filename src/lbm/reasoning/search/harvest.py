@@ -12,13 +12,14 @@ from typing import Final
 
 import numpy as np
 
+from lbm.arrays import Floats
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import spent
 from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.engine.lanes import Weights, advance, random_states, start, weights_of
-from lbm.reasoning.engine.network import LANES, Floats
+from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.engine.schedule import HELD, held
 from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, random_rows, sliced_of, unpack

@@ -384,8 +384,8 @@ class _Search:
 
     def _anneal(self, rng: np.random.Generator, over: Callable[[], bool]) -> None:
         """Anneal, round after round, until that is ``over`` or finds nothing better any more."""
-        from lbm.reasoning.engine.blocks import spread
         from lbm.reasoning.engine.streams import seed_from
+        from lbm.reasoning.parallel import spread
         from lbm.reasoning.search.annealed import Round, anneal
 
         self.landscape = landscape = self.landscape or self._landscape()

@@ -18,7 +18,7 @@ from lbm.knowledge.formula import Formula, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
 from lbm.machine.translate import translate
 from lbm.reasoning.exact import draw, models
-from lbm.reasoning.sampling.pool import cover, pack_words, word_cubes, word_step
+from lbm.trials.searches.pool import cover, pack_words, word_cubes, word_step
 
 CONFIDENCE: Final = 5.0
 """c of the paper's experiment; its ε is 0.5."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.machine.translate import translate
-from lbm.reasoning.sampling.chains import gibbs_step
+from lbm.reasoning.sampling.machines import gibbs_step
 from lbm.trials.searches.instances import Instance
 
 METHODS: Final = ("block Gibbs", "annealed Gibbs", "collapsed", "CaDiCaL")

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbm.errors import LbmError, WorkersDied
-from lbm.reasoning.engine.blocks import spread
+from lbm.reasoning.parallel import spread
 
 SEED = 7
 FOREVER = 60
@@ -243,7 +243,7 @@ def test_large_arrays_arrive_as_kernels_want_them(workers):
 
 def test_one_job_needs_no_joblib():
     code = (
-        "import sys; from lbm.reasoning.engine.blocks import spread; "
+        "import sys; from lbm.reasoning.parallel import spread; "
         "assert spread(abs, [-1]) == {-1: 1}; "
         "assert not {'joblib', 'numba', 'numpy', 'distributed'} & set(sys.modules)"
     )

@@ -16,21 +16,18 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Floats, Ints, States
 from lbm.errors import UnknownAtom, WeightError
 from lbm.knowledge.clauses import as_clause
-from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, holds
-from lbm.logic.anatomy import view
+from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Machine
+from lbm.reasoning.sampling.problems import conjuncts
 
 CHUNK: Final = 1 << 24
 """Truth values held at once while whole states are weighed: cubes are taken in groups of this size."""
 
 DENSE: Final = 1 << 14
 """Weights around an atom up to which they are kept as a dense matrix, which is faster while small."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-States = NDArray[Any]
 
 
 class Target(Protocol):
@@ -255,17 +252,6 @@ def _check_penalty(penalty: float) -> None:
         raise ValueError(f"expected a finite penalty from 0 up, got {penalty}")
 
 
-def conjuncts(formula: Formula) -> list[Formula]:
-    """Return the parts of a hard formula that hold exactly where all of it does, none that is true."""
-    seen = view(formula)
-    if seen.op == "constant":
-        return [] if seen.label else [FALSE]
-    if seen.op != "and":
-        return [formula]
-    parts = [part if positive else ~part for part, positive in seen.parts]
-    return [part for part in parts if part not in (TRUE, ~FALSE)]
-
-
 class _Maker:
     """Collects formulae as cubes and wholes, by the atoms they mention.
 
@@ -378,7 +364,7 @@ class FreeEnergyTarget:
     """The machine distribution, P(x) ∝ exp(-F(x)), over the declared atoms: hidden units are summed out.
 
     Definitional atoms are computed, never sampled: a flip recomputes them. Evidence that fixes atoms
-    is a matter of not updating them; see ``clamped`` in :func:`lbm.reasoning.sampling.chains.sweep`.
+    is a matter of not updating them; see ``clamped`` in :func:`tests.reference.chains.sweep`.
 
     Attributes
     ----------
@@ -473,3 +459,31 @@ class FreeEnergyTarget:
             bias = self.machine.hidden_bias[units][:, None]
             found.append(_Around(others, matrix, rows.data[mine][:, None], bias))
         return found
+
+
+# --- both ----------------------------------------------------------------------------------------------
+
+
+class SumTarget:
+    """Free energies, and a penalty for evidence that is broken."""
+
+    def __init__(self, energies: FreeEnergyTarget, evidence: ScoreTarget) -> None:
+        self.energies, self.evidence = energies, evidence
+        self.atoms, self.hard, self.penalty = energies.atoms, evidence.hard, evidence.penalty
+
+    def odds(self, i: int, x: States) -> Floats:
+        """Return the sum of both."""
+        return self.energies.odds(i, x) + self.evidence.odds(i, x)
+
+    def broken(self, x: States) -> Ints:
+        """Return the number of parts of the evidence that are false, shape (lanes,)."""
+        return self.evidence.broken(x)
+
+    def scale(self) -> tuple[float, float]:
+        """Return the smallest weight of both, and the sum of their bounds."""
+        energies, evidence = self.energies.scale(), self.evidence.scale()
+        return min(filter(None, (energies[0], evidence[0])), default=0.0), energies[1] + evidence[1]
+
+    def with_penalty(self, penalty: float) -> SumTarget:
+        """Return the same target under another penalty."""
+        return SumTarget(self.energies, self.evidence.with_penalty(penalty))

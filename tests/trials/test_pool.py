@@ -11,8 +11,8 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning.sampling import pool
-from lbm.reasoning.sampling.pool import PoolRun, cover, pack_words, word_cubes, word_step
+from lbm.trials.searches import pool
+from lbm.trials.searches.pool import PoolRun, cover, pack_words, word_cubes, word_step
 from tests.oracles import truth
 
 FOUR_STANDARD_ERRORS = 4

@@ -1,8 +1,8 @@
-"""Chains (Markov chain Monte Carlo, MCMC), one step as a pure function: every dynamics in its plain form.
+"""Chains (Markov chain Monte Carlo, MCMC), one step as a pure function: what kernels are compared with.
 
 States are arrays of shape (atoms, lanes): a row per atom, and every column, or lane, is one chain.
 
-- *Block Gibbs* on a machine, the paper's method: :func:`gibbs_step`; its limit τ = 0: :func:`descend`.
+- *Descent* on a machine, the limit τ = 0 of block Gibbs: :func:`descend`.
 - *Collapsed* (Rao-Blackwellised): hidden units are summed out (marginalised) and one atom is updated at a
   time, given the log-odds that a target gives: :func:`sweep`, :func:`run`, :func:`anneal`.
 
@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lbm.reasoning.sampling.targets import Floats, Ints, States
+from lbm.arrays import Bools, Floats, Ints, States
+from lbm.reasoning.sampling.machines import heat_bath
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
     from lbm.reasoning.engine.dense import Clamped
-    from lbm.reasoning.sampling.targets import ScoreTarget, Target
+    from tests.reference.targets import ScoreTarget, Target
 
 RULES: Final = ("heat bath", "metropolis")
 """How an atom takes its new value, given its log-odds."""
@@ -32,55 +33,10 @@ RULES: Final = ("heat bath", "metropolis")
 COLD: Final = 6.0
 """Where schedules end: the least weight times β. A flip that loses it has probability exp(-6)."""
 
-Bools = NDArray[np.bool_]
 OnSweep = Callable[[int, Bools], object]
 
 
-# --- block Gibbs and descent on a machine ------------------------------------------------------------
-
-
-def gibbs_step(
-    machine: Machine,
-    x: States,
-    rng: np.random.Generator,
-    *,
-    confidence: float = 5.0,
-    temperature: float = 1.0,
-    clamped: Clamped = None,
-) -> Bools:
-    """Return new visible states after one step of block Gibbs: all hidden units, then all visible ones.
-
-        p(h_j = 1 | x) = σ((c/τ)(Σ_i w_ij x_i + b_j)),   p(x_i = 1 | h) = σ((c/τ)(Σ_j w_ij h_j + a_i))
-
-    It leaves P(x) ∝ exp(-F(x)) over *all* visible units unchanged. Definitional atoms are among them:
-    they are sampled like any other, so a state may contradict its definitions; chains that compute
-    them run on :class:`lbm.reasoning.sampling.targets.FreeEnergyTarget`. c/τ multiplies weights and biases,
-    where the paper's formula leaves out the biases. [TG21, Equation 11; ERRATA 5]
-
-    Parameters
-    ----------
-    machine
-        Any machine.
-    x
-        Shape (atoms, lanes), over ``machine.atoms``; fractions such as 0.5 are allowed.
-    rng
-        Drawn from for the hidden units first, then for the visible ones: one number for each and lane.
-    confidence, temperature
-        c and τ.
-    clamped
-        Atoms that keep a given value.
-    """
-    for name, value in (("confidence", confidence), ("temperature", temperature)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} must be a positive number, got {value}")
-    start, rows, values = _start(machine.atoms, x, clamped, np.float64)
-    k = confidence / temperature
-    inputs = machine.weights.T @ start + machine.hidden_bias[:, None]
-    hidden = heat_bath(k * inputs, rng.random(inputs.shape))
-    inputs = machine.weights @ hidden.astype(np.float64) + machine.visible_bias[:, None]
-    new = heat_bath(k * inputs, rng.random(start.shape))
-    new[rows] = values
-    return new
+# --- descent on a machine ----------------------------------------------------------------------------
 
 
 def descent_step(machine: Machine, x: States, *, clamped: Clamped = None) -> States:
@@ -120,12 +76,6 @@ def descend(
 
 
 # --- one atom at a time ------------------------------------------------------------------------------
-
-
-def heat_bath(odds: Floats, u: Floats) -> Bools:
-    """Return new values: true with probability σ(odds), where ``u`` is uniform in [0, 1)."""
-    # tanh neither overflows nor warns, and is as fine as the numbers of u are.
-    return np.asarray(u < 0.5 + 0.5 * np.tanh(0.5 * odds))
 
 
 def metropolis(odds: Floats, current: States, u: Floats) -> Bools:

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lbm.arrays import Bools, Floats, Ints, Words
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
@@ -34,11 +35,6 @@ BATCH: Final = 1 << 15
 
 NEVER: Final = 2.0**-53
 """The resolution of a random number in [0, 1): a unit less likely than this to be on is off."""
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
