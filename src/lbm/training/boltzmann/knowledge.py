@@ -160,7 +160,7 @@ def compile_knowledge(
         raise ValueError(f"a confidence is a number above 0 and up to {MAX_CONFIDENCE:g}, got {confidence}")
     columns, labels = tuple(columns), tuple(labels)
     place = _places(columns, labels)
-    heads = tuple(map(_known_as, labels))
+    heads = tuple(map(known_as, labels))
     statements = () if theory is None else tuple(theory.statements)
     for name in names_of(*(statement.formula for statement in statements)):
         if name not in place:
@@ -202,7 +202,7 @@ def _places(columns: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
     """Return the number of every visible unit by its name as atoms carry it, from 1."""
     place: dict[str, int] = {}
     for number, name in enumerate((*columns, *labels), start=1):
-        known = _known_as(name)
+        known = known_as(name)
         if known in place:
             what = (
                 "the target has the name of a column"
@@ -216,7 +216,8 @@ def _places(columns: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
     return place
 
 
-def _known_as(name: str) -> str:
+def known_as(name: str) -> str:
+    """Return the name of a column as atoms carry it: near(a, b), whatever blanks it has."""
     try:
         return atom_name(name)
     except ValueError:  # no formula can mention it, and none needs to

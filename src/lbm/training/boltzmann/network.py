@@ -10,7 +10,7 @@ s_j(x, k) = κ_j (signs_j·(x, L_k) - positive_j + ε): one number per formula i
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from scipy.sparse import csc_array, hstack
@@ -18,7 +18,7 @@ from scipy.sparse import csc_array, hstack
 from lbm.errors import MissingExtra
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
-from lbm.training.boltzmann.knowledge import Floats, Knowledge, label_patterns
+from lbm.training.boltzmann.knowledge import Floats, Ints, Knowledge, label_patterns
 
 try:
     import torch
@@ -184,20 +184,12 @@ class Network(nn.Module):
         return int(self.patterns.shape[0])
 
     @torch.no_grad()
-    def start_at(self, atoms: Any) -> None:
-        """Let the bias of every column begin at the log-odds of its mean over ``atoms``, (rows, columns).
+    def start_at(self, zeros: Ints, ones: Ints) -> None:
+        """Let the bias of every column begin at the log-odds of its mean over rows with so many 0 and 1.
 
         p(k | x) does not depend on it; what a missing value is worth does.
         """
-        if isinstance(atoms, np.ndarray):
-            gone = np.isnan(atoms).sum(axis=0)
-            ones = np.nansum(atoms, axis=0)
-        else:
-            columns, width = atoms.indices, atoms.shape[1]
-            gone = np.bincount(columns[np.isnan(atoms.data)], minlength=width)
-            ones = np.bincount(columns, np.nan_to_num(atoms.data), minlength=width)
-        odds = (ones + 1.0) / (atoms.shape[0] - gone - ones + 1.0)
-        self.visible_bias.copy_(torch.as_tensor(np.log(odds)))
+        self.visible_bias.copy_(torch.as_tensor(np.log((ones + 1.0) / (zeros + 1.0))))
 
     # -- knowledge --
 

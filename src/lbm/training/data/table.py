@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
-from lbm.knowledge.formula import atom_name
+from lbm.training.boltzmann.knowledge import known_as
 from lbm.training.data.columns import check_truth, make_group, read_numbers
 from lbm.training.data.encoder import AtomEncoder
 
@@ -133,7 +133,7 @@ def fit_layout(
     """
     if encode not in ENCODE:
         raise ValueError(f"expected encode 'auto' or 'never', got {encode!r}")
-    known = {_atom(name): i for i, name in enumerate(columns)}
+    known = {known_as(name): i for i, name in enumerate(columns)}
     named = {known[name] for name in mentioned if name in known}
     plain: list[int] = []
     encoded: list[int] = []
@@ -186,7 +186,7 @@ def layout_of_names(columns: Iterable[str], mentioned: Iterable[str], *, only: b
         state = AtomEncoder(names=names).fit(np.zeros((1, len(names)))).to_state()
         encoder = extend_encoder(AtomEncoder.from_state(state), mentioned)
     named = set(mentioned)
-    plain = [i for i, name in enumerate(columns) if name not in cut and (not only or _atom(name) in named)]
+    plain = [i for i, name in enumerate(columns) if name not in cut and (not only or known_as(name) in named)]
     return Layout(columns, np.array(plain, dtype=np.int64), np.array(encoded, dtype=np.int64), encoder)
 
 
@@ -320,10 +320,3 @@ def _kind(rows: int, zeros: int, ones: int, gone: int) -> str:
     if zeros + ones + gone < rows:
         return "other"
     return "atom" if zeros and ones else "constant"
-
-
-def _atom(name: str) -> str:
-    try:
-        return atom_name(name)
-    except ValueError:
-        return name

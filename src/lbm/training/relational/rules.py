@@ -24,7 +24,7 @@ from lbm.relations.evidence.residual import Prepared
 from lbm.relations.evidence.weights import WEIGHTS
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import write
-from lbm.training.learners.fitting import read_knowledge
+from lbm.training.learners.estimator import read_knowledge
 
 CHOOSING: Final = 128
 SCORING: Final = 512
