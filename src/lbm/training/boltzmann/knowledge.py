@@ -27,8 +27,9 @@ from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, atom, ato
 from lbm.knowledge.formula import atoms_of as names_of
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
-from lbm.logic.cube import CubeRows, merge
+from lbm.logic.cube import merge
 from lbm.logic.sdnf import flat_choices
+from lbm.machine.translate import cube_rows
 from lbm.reasoning.proof import prove
 
 MAX_KNOWLEDGE_CUBES: Final = 4096
@@ -167,18 +168,11 @@ def compile_knowledge(
             raise UnknownAtom(name, place, "table")
     if hard and theory is not None:
         _check_consistent(theory, heads)
-    groups: dict[int, tuple[list[list[int]], list[int], list[int]]] = {}
-    for number, statement in enumerate(statements):
-        for index, cube in enumerate(_cubes(statement, place, heads, encoding)):
-            rows, owners, places = groups.setdefault(len(cube), ([], [], []))
-            rows.append(sorted(cube, key=abs))
-            owners.append(number)
-            places.append(index)
-    packed = [
-        CubeRows(np.array(rows, np.int32).reshape(len(rows), length), np.array(owners), np.array(places))
-        for length, (rows, owners, places) in groups.items()
-    ]
-    merged = merge(packed, len(statements), len(columns) + len(labels))
+    cubes = {
+        number: [sorted(cube, key=abs) for cube in _cubes(statement, place, heads, encoding)]
+        for number, statement in enumerate(statements)
+    }
+    merged = merge(cube_rows(cubes), len(statements), len(columns) + len(labels))
     signs = csc_array(
         (np.sign(merged.literals).astype(np.int8), np.abs(merged.literals) - 1, merged.starts),
         shape=(len(columns) + len(labels), len(merged.starts) - 1),

@@ -16,14 +16,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from lbm.errors import FileError
+from lbm.training.boltzmann.knowledge import Floats, Ints
 from lbm.training.data.files import CHUNK_CELLS, TableFile, find_column, reading
-from lbm.training.data.rows import MISSING, Bytes, Ints
+from lbm.training.data.rows import MISSING, Bytes
 from lbm.training.data.table import Layout, fit_layout, read_atoms
 
 MAX_CLASSES: Final = 10_000
 """Classes of a model: label atoms by class are a matrix."""
-
-Floats = NDArray[np.float64]
 
 
 # --- one byte per value --------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import torch
@@ -10,13 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from lbm.training.boltzmann.knowledge import Ints
+
+
 MISSING: Final = 255
 """What stands for a missing value in bytes, beside 0 and 1."""
 
 COUNTED: Final = 1024
 """Rows that are dense at once while they are counted."""
 
-Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 

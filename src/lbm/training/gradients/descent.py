@@ -6,21 +6,23 @@ Everything a run depends on is in :class:`Progress` and in its arguments. Random
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import Any, Final
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lbm.errors import TrainingDiverged
 from lbm.training.boltzmann.chains import Block, Chains
+from lbm.training.boltzmann.facts import Groups
+from lbm.training.boltzmann.knowledge import Ints
 from lbm.training.boltzmann.missing import predict_log_probabilities
 from lbm.training.boltzmann.network import Network
-from lbm.training.data.rows import Ints, Rows
+from lbm.training.data.rows import Rows
 from lbm.training.gradients.costs import Cost, batch_cost
 from lbm.training.gradients.quick import Quick, suits
 
@@ -357,9 +359,7 @@ def from_state(network: Network, tensors: Mapping[str, Tensor], facts: Mapping[s
     return progress
 
 
-def blocks_of(
-    groups: Sequence[tuple[Sequence[int], ArrayLike]], *, dtype: torch.dtype, device: str
-) -> tuple[Block, ...]:
+def blocks_of(groups: Groups, *, dtype: torch.dtype, device: str) -> tuple[Block, ...]:
     """Return blocks from (columns, patterns) pairs."""
     made = []
     for columns, patterns in groups:

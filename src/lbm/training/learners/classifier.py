@@ -26,11 +26,11 @@ from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
-from lbm.training.boltzmann.knowledge import label_names, label_patterns
+from lbm.training.boltzmann.knowledge import Floats, Ints, label_names, label_patterns
 from lbm.training.boltzmann.missing import find_patterns, predict_log_probabilities
 from lbm.training.boltzmann.network import Network, to_machine
 from lbm.training.data.examples import Examples
-from lbm.training.data.rows import CompactRows, Ints, Rows, count_values
+from lbm.training.data.rows import CompactRows, Rows, count_values
 from lbm.training.data.table import Layout, layout_of_names, read_atoms, read_table
 from lbm.training.explanations.explain import Explanation, explain_rows, known_as
 from lbm.training.explanations.extract import Extraction, extract_rules
@@ -59,8 +59,6 @@ PREDICTED_ROWS: Final = 4096
 
 CONJECTURE: Final = 4
 """What its random numbers are for, beside those of descent and of chains."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from lbm.knowledge.formula import Formula, atoms_of
@@ -19,8 +18,9 @@ from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.chains import Block
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
+from lbm.training.data.encoder import TableEstimator, column_names
 from lbm.training.data.rows import Rows, rows_of
-from lbm.training.data.table import Layout, column_names, fit_layout
+from lbm.training.data.table import Layout, fit_layout
 from lbm.training.gradients.descent import blocks_of
 
 
@@ -35,7 +35,7 @@ class Confidence:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Learner(TableEstimator):
     """The parameters of :class:`LBMClassifier` and :class:`LogicalRBM`, which say what they mean.
 
     A dataclass writes the ``__init__`` that scikit-learn asks for: it takes keywords, and stores them.
@@ -59,12 +59,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     device: str = "cpu"
     random_state: Any = None
     verbose: int = 0
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        given = tags.input_tags
-        given.allow_nan = given.sparse = given.string = given.categorical = True
-        return tags
 
     @property
     def confidences_(self) -> tuple[Confidence, ...]:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from lbm.errors import TrainingDiverged
+from lbm.training.boltzmann.knowledge import Floats
 from lbm.training.boltzmann.missing import MAX_SUMMED, complete
 from lbm.training.boltzmann.network import to_machine
 from lbm.training.data.rows import Rows, count_values, rows_of
@@ -45,8 +46,6 @@ ROWS: Final = 4096
 
 GIBBS: Final = 3
 """What random numbers are for, beside the purposes of lbm.training.gradients.descent."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
