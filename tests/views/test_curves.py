@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
 from lbm.training.gradients.descent import Epoch
-from lbm.training.learners.fitting import Confidence
+from lbm.training.learners.estimator import Confidence
 from lbm.views.curves import GREY, LINE, RULES, calibration, confidence_changes, learning_curve
 from lbm.views.plots import NEGATIVE, POSITIVE, save_picture
 

@@ -23,8 +23,7 @@ from lbm.knowledge.theory import Theory
 from lbm.machine.store import save
 from lbm.machine.translate import translate
 from lbm.training.gradients.descent import Epoch, Progress
-from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.storage import checkpoint
+from lbm.training.learners.classifier import LBMClassifier, Run
 from lbm.training.storage.store import load_model, save_model
 from lbm.views.commands import tables
 from lbm.views.commands.train import best_epoch, describe, interrupts_noted
@@ -190,7 +189,7 @@ def pressed(monkeypatch):
     """Press Ctrl-C after so many batches."""
 
     def press(after):
-        steps = checkpoint.steps
+        steps = Run.steps
 
         def counted(*arguments, **options):
             for number, progress in enumerate(steps(*arguments, **options), start=1):
@@ -198,7 +197,7 @@ def pressed(monkeypatch):
                     signal.raise_signal(signal.SIGINT)
                 yield progress
 
-        monkeypatch.setattr(checkpoint, "steps", counted)
+        monkeypatch.setattr(Run, "steps", counted)
 
     return press
 
@@ -474,7 +473,7 @@ def test_help_and_what_tells_files_apart_do_without_torch():
     """`lbm draw` asks whether a file is a model: a machine must be drawn where torch is not installed."""
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('torch', 'sklearn', 'pandas'))); "
-        "import lbm.training.storage.archive, lbm.training.storage.kinds; "
+        "import lbm.machine.files, lbm.training.storage.kinds; "
         "import lbm.views.commands.draw; from lbm.views.entry import main; "
         "assert main(['--help']) == main(['train', '--help']) == 0; "
         "assert main(['train', 'a.csv', '--target', 'y', '-o', 'm']) == 2"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -113,7 +113,7 @@ class _Cubes:
         for number, (name, piece) in enumerate(definer.definitions.items(), start=len(theory)):
             found[number] = flat_choices(iff(atom(name), piece), place)
             uses[number] = _mentioned(found[number][0], len(theory.atoms)) - {number - len(theory)}
-        groups += _rows(_most_shared(found, groups))
+        groups += cube_rows(_most_shared(found, groups))
         return cls(tuple(place), groups, tuple(definer.definitions), uses)
 
 
@@ -220,8 +220,8 @@ def _settle(
     return taken, sum(count > 0 and cube not in fixed for cube, count in used.items())
 
 
-def _rows(chosen: dict[int, Rows]) -> list[CubeRows]:
-    """Return cubes as arrays, by length."""
+def cube_rows(chosen: Mapping[int, Iterable[list[int]]]) -> list[CubeRows]:
+    """Return the cubes of formulae, by their numbers, as arrays: those of one length together."""
     by_length: dict[int, tuple[list[list[int]], list[int], list[int]]] = {}
     for number, cubes in chosen.items():
         for place, cube in enumerate(cubes):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from lbm.training.gradients.descent import Epoch
-    from lbm.training.learners.fitting import Confidence
+    from lbm.training.learners.estimator import Confidence
 
 RULES: Final = 30
 """Rules that a picture of confidences shows: those that moved most."""

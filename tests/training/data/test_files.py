@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from lbm.errors import FileError
+from lbm.training.data import examples as examples_module
 from lbm.training.data import files
+from lbm.training.data.examples import read_examples, read_rows
 from lbm.training.data.files import open_table
-from lbm.training.storage import examples as examples_module
-from lbm.training.storage.examples import MISSING, CompactRows, read_examples, read_rows
+from lbm.training.data.rows import MISSING, CompactRows
 
 COLOURS = ["red", "green", "1", "two words", 'comma, quote " and\nline', "ünï"]
 

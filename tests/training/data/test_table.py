@@ -6,8 +6,8 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import BaseEstimator
 
+from lbm.training.data.encoder import column_names
 from lbm.training.data.table import (
-    column_names,
     extend_encoder,
     fit_layout,
     layout_of_names,

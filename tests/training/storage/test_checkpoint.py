@@ -11,19 +11,21 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbm.errors import LbmError, MachineFileError
+from lbm.training.data.examples import read_examples
 from lbm.training.data.files import open_table
 from lbm.training.gradients.descent import begin
 from lbm.training.learners.classifier import LBMClassifier
 from lbm.training.storage import checkpoint
-from lbm.training.storage.checkpoint import finish, load_checkpoint, prepare, save_checkpoint, train
-from lbm.training.storage.examples import read_examples
+from lbm.training.storage.checkpoint import load_checkpoint, prepare, save_checkpoint, train
 from lbm.training.storage.store import load_model, model_bytes
+from lbm.views.entry import main
 from tests.training.storage.test_store import signed, taken_apart
 
 RULES = "a & ~b -> y\n2: b -> ~y\n"
@@ -48,6 +50,9 @@ def table(tmp_path_factory):
     return path
 
 
+GIVEN = {
+    "knowledge": RULES, "hidden": 3, "max_epochs": 4, "batch_size": 8, "target": "y", "random_state": 5
+}  # fmt: skip
 SETTINGS = {
     "discriminative": {},
     "hybrid, persistent chains": {"cost": "hybrid", "persistent": True, "alpha": 0.5},
@@ -57,16 +62,13 @@ SETTINGS = {
 
 
 def new_run(path, **options):
-    given = {
-        "knowledge": RULES, "hidden": 3, "max_epochs": 4, "batch_size": 8, "target": "y", "random_state": 5
-    }  # fmt: skip
-    classifier = LBMClassifier(**(given | options))
+    classifier = LBMClassifier(**(GIVEN | options))
     return prepare(classifier, read_examples(open_table(path), "y", mentioned=["a", "b", "y"]))
 
 
 def ended(run, progress):
     assert train(run, progress)
-    return model_bytes(finish(run, progress))
+    return model_bytes(run.finish(progress))
 
 
 @cache
@@ -93,13 +95,34 @@ def test_a_run_left_at_any_batches_ends_as_one_that_was_not(tmp_path_factory, ta
     assert ended(run, progress) == undisturbed(table, name)
 
 
-def test_a_file_is_trained_on_as_its_frame_is(table):
-    import pandas as pd
-
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_file_is_trained_on_as_its_frame_is(table, name):
     frame = pd.read_csv(table)
-    fitted = LBMClassifier(knowledge=RULES, hidden=3, max_epochs=4, batch_size=8, target="y", random_state=5)
+    fitted = LBMClassifier(**(GIVEN | SETTINGS[name])).fit(frame.drop(columns="y"), frame["y"])
+    assert model_bytes(fitted) == undisturbed(table, name)
+
+
+@pytest.mark.parametrize("cost", ["discriminative", "hybrid"])
+def test_the_command_and_the_estimator_end_with_the_same_weights(tmp_path, cost):
+    """400 rows: some are put aside, and the best epoch is kept."""
+    (tmp_path / "t.csv").write_text(table_text(rows=400))
+    (tmp_path / "rules.lbm").write_text(RULES)
+    arguments = [
+        "train",
+        str(tmp_path / "t.csv"),
+        "--target",
+        "y",
+        "--knowledge",
+        str(tmp_path / "rules.lbm"),
+    ]
+    arguments += ["--hidden", "3", "--epochs", "5", "--cost", cost, "--conjectures", "2", "--hard"]
+    assert main([*arguments, "--seed", "3", "-o", str(tmp_path / "m")]) == 0
+    frame = pd.read_csv(tmp_path / "t.csv")
+    options = {"hidden": 3, "max_epochs": 5, "cost": cost, "conjectures": 2, "hard": True}
+    fitted = LBMClassifier(knowledge=tmp_path / "rules.lbm", target="y", random_state=3, **options)
     fitted.fit(frame.drop(columns="y"), frame["y"])
-    assert model_bytes(fitted) == undisturbed(table, "discriminative")
+    assert fitted.history_[0].validation_cost is not None
+    assert model_bytes(fitted) == (tmp_path / "m").read_bytes()
 
 
 def test_checkpoints_are_written_after_every_epoch_and_within_long_ones(table, tmp_path, monkeypatch):

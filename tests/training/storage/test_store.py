@@ -485,6 +485,12 @@ def test_an_interrupted_write_keeps_the_old_file_and_nothing_else(tmp_path, monk
     assert (tmp_path / "m").read_bytes() == content("booleans")
 
 
+def test_an_atom_may_begin_as_a_declaration_of_domains_does(tmp_path):
+    made = LBMClassifier.from_knowledge("domain1 -> flies", target="flies", columns=["domain1"])
+    save_model(made, tmp_path / "m")
+    assert str(load_model(tmp_path / "m").knowledge) == "domain1 -> flies"
+
+
 def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
     made = clone(model("booleans")[0]).fit(BIRDS, FLIES)
     made.network_.weights.data[0, 0] = float("nan")

@@ -27,8 +27,9 @@ from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, atom, ato
 from lbm.knowledge.formula import atoms_of as names_of
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
-from lbm.logic.cube import CubeRows, merge
+from lbm.logic.cube import merge
 from lbm.logic.sdnf import flat_choices
+from lbm.machine.translate import cube_rows
 from lbm.reasoning.proof import prove
 
 MAX_KNOWLEDGE_CUBES: Final = 4096
@@ -160,25 +161,18 @@ def compile_knowledge(
         raise ValueError(f"a confidence is a number above 0 and up to {MAX_CONFIDENCE:g}, got {confidence}")
     columns, labels = tuple(columns), tuple(labels)
     place = _places(columns, labels)
-    heads = tuple(map(_known_as, labels))
+    heads = tuple(map(known_as, labels))
     statements = () if theory is None else tuple(theory.statements)
     for name in names_of(*(statement.formula for statement in statements)):
         if name not in place:
             raise UnknownAtom(name, place, "table")
     if hard and theory is not None:
         _check_consistent(theory, heads)
-    groups: dict[int, tuple[list[list[int]], list[int], list[int]]] = {}
-    for number, statement in enumerate(statements):
-        for index, cube in enumerate(_cubes(statement, place, heads, encoding)):
-            rows, owners, places = groups.setdefault(len(cube), ([], [], []))
-            rows.append(sorted(cube, key=abs))
-            owners.append(number)
-            places.append(index)
-    packed = [
-        CubeRows(np.array(rows, np.int32).reshape(len(rows), length), np.array(owners), np.array(places))
-        for length, (rows, owners, places) in groups.items()
-    ]
-    merged = merge(packed, len(statements), len(columns) + len(labels))
+    cubes = {
+        number: [sorted(cube, key=abs) for cube in _cubes(statement, place, heads, encoding)]
+        for number, statement in enumerate(statements)
+    }
+    merged = merge(cube_rows(cubes), len(statements), len(columns) + len(labels))
     signs = csc_array(
         (np.sign(merged.literals).astype(np.int8), np.abs(merged.literals) - 1, merged.starts),
         shape=(len(columns) + len(labels), len(merged.starts) - 1),
@@ -202,7 +196,7 @@ def _places(columns: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
     """Return the number of every visible unit by its name as atoms carry it, from 1."""
     place: dict[str, int] = {}
     for number, name in enumerate((*columns, *labels), start=1):
-        known = _known_as(name)
+        known = known_as(name)
         if known in place:
             what = (
                 "the target has the name of a column"
@@ -216,7 +210,8 @@ def _places(columns: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
     return place
 
 
-def _known_as(name: str) -> str:
+def known_as(name: str) -> str:
+    """Return the name of a column as atoms carry it: near(a, b), whatever blanks it has."""
     try:
         return atom_name(name)
     except ValueError:  # no formula can mention it, and none needs to

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from lbm.training.boltzmann.chains import Block, Chains, draw_noise, split_noise, sweep
+from lbm.training.boltzmann.facts import Fact, every_way, facts_of
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
 
 MAX_SUMMED: Final = 12
@@ -59,15 +61,12 @@ class Pattern:
     rows: NDArray[np.int64]
     summed: NDArray[np.int64]
     apart: NDArray[np.int64]
-    parts: tuple[tuple[NDArray[np.int64], NDArray[np.float64]], ...]
+    parts: tuple[Fact, ...]
 
     @property
     def completions(self) -> int:
         """In how many ways a row can be filled in."""
-        number = 1
-        for _, patterns in self.parts:
-            number *= len(patterns)
-        return number
+        return prod(len(patterns) for _, patterns in self.parts)
 
     @property
     def exact(self) -> bool:
@@ -76,11 +75,7 @@ class Pattern:
 
     def worlds(self) -> NDArray[np.float64]:
         """Return every way, shape (completions, summed)."""
-        made = np.zeros((1, len(self.summed)))
-        for places, patterns in self.parts:
-            made = np.repeat(made, len(patterns), axis=0)
-            made[:, places] = np.tile(patterns, (len(made) // len(patterns), 1))
-        return made
+        return every_way(np.zeros(len(self.summed)), self.parts)
 
 
 def find_patterns(network: Network, x: Tensor, blocks: Sequence[Block] = ()) -> list[Pattern]:
@@ -90,23 +85,19 @@ def find_patterns(network: Network, x: Tensor, blocks: Sequence[Block] = ()) -> 
     if not len(rows):
         return []
     touching = _touching(network)
-    for block in blocks:  # its columns are filled in together, or not at all: whole blocks touch
-        touching[block.columns.cpu().numpy()] = touching[block.columns.cpu().numpy()].any()
+    groups = [(block.columns.tolist(), block.patterns.cpu().numpy()) for block in blocks]
+    for together, _ in groups:  # they are filled in together, or not at all: whole groups touch
+        touching[together] = touching[together].any()
     packed = np.packbits(missing[rows], axis=1)
     _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     found = []
     for number, representative in enumerate(first.tolist()):
         gone = missing[rows[representative]]
         summed = np.flatnonzero(gone & touching)
-        place = {column: i for i, column in enumerate(summed.tolist())}
-        parts: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
-        for block in blocks:
-            columns = block.columns.tolist()
-            if all(column in place for column in columns):
-                parts.append((np.array([place.pop(c) for c in columns]), block.patterns.cpu().numpy()))
-        parts += [(np.array([i]), np.array([[0.0], [1.0]])) for i in place.values()]
+        parts = facts_of(summed.tolist(), groups)
+        places = tuple((np.searchsorted(summed, columns), patterns) for columns, patterns in parts)
         mine = rows[which.ravel() == number]
-        found.append(Pattern(mine, summed, np.flatnonzero(gone & ~touching), tuple(parts)))
+        found.append(Pattern(mine, summed, np.flatnonzero(gone & ~touching), places))
     return found
 
 

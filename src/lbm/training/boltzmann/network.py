@@ -10,23 +10,17 @@ s_j(x, k) = κ_j (signs_j·(x, L_k) - positive_j + ε): one number per formula i
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import torch
 from scipy.sparse import csc_array, hstack
+from torch import Tensor, nn
 
-from lbm.errors import MissingExtra
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
-from lbm.training.boltzmann.knowledge import Floats, Knowledge, label_patterns
-
-try:
-    import torch
-    from torch import Tensor, nn
-
-    from lbm.training.boltzmann import sums
-except ImportError as error:  # pragma: no cover - every test environment has it
-    raise MissingExtra("train", "training", "torch") from error
+from lbm.training.boltzmann import sums
+from lbm.training.boltzmann.knowledge import Floats, Ints, Knowledge, label_patterns
 
 CHUNK: Final = 1 << 22
 """Hidden inputs held at once, (rows x classes x units); more are taken in parts."""
@@ -94,15 +88,15 @@ class Network(nn.Module):
         def learned(values: Floats) -> nn.Parameter:
             return nn.Parameter(torch.tensor(values, dtype=dtype, device=device))
 
-        def known(values: object, kind: torch.dtype = dtype) -> Tensor:
-            return torch.tensor(values, dtype=kind, device=device)
+        def known(values: object, kind: torch.dtype = dtype) -> nn.Buffer:
+            return nn.Buffer(torch.tensor(values, dtype=kind, device=device))
 
         self.weights = learned(weights)
         self.label_weights = learned(label_weights)
         self.hidden_bias = learned(np.zeros(hidden))
         self.visible_bias = learned(np.zeros(columns))
         self.label_bias = learned(np.zeros(labels))
-        self.register_buffer("patterns", known(label_patterns(labels)))
+        self.patterns = known(label_patterns(labels))
 
         # Units without label atoms weigh the same for every class: first in line, they are easily skipped.
         signs = knowledge.signs.tocoo()
@@ -114,57 +108,37 @@ class Network(nn.Module):
         place = np.argsort(self.order)  # a unit of the knowledge -> where it stands here
         used, rows = np.unique(signs.row[~on_label], return_inverse=True)
         self.dense = columns * knowledge.units <= DENSE
-        self.register_buffer("used", known(used, torch.int64))
-        self.register_buffer("literal_rows", known(rows, torch.int64))
-        self.register_buffer("literal_units", known(place[signs.col[~on_label]], torch.int64))
-        self.register_buffer("literal_signs", known(signs.data[~on_label]))
+        self.used = known(used, torch.int64)
+        self.literal_rows = known(rows, torch.int64)
+        self.literal_units = known(place[signs.col[~on_label]], torch.int64)
+        self.literal_signs = known(signs.data[~on_label])
         heads = np.flatnonzero(on_label)
         heads = heads[np.argsort(place[signs.col[heads]], kind="stable")]
-        self.register_buffer("head_labels", known(signs.row[heads] - columns, torch.int64))
-        self.register_buffer("head_units", known(place[signs.col[heads]], torch.int64))
-        self.register_buffer("head_signs", known(signs.data[heads]))
+        self.head_labels = known(signs.row[heads] - columns, torch.int64)
+        self.head_units = known(place[signs.col[heads]], torch.int64)
+        self.head_signs = known(signs.data[heads])
         # A unit that speaks of one label atom only, as most do, has one head: then nothing needs looking up.
         self.one_head = len(heads) == knowledge.units - self.silent
-        self.register_buffer("positive", known(knowledge.positive[self.order]))
-        self.register_buffer("part_units", known(place[knowledge.unit], torch.int64))
-        self.register_buffer("part_owners", known(knowledge.owner, torch.int64))
+        self.positive = known(knowledge.positive[self.order])
+        self.part_units = known(place[knowledge.unit], torch.int64)
+        self.part_owners = known(knowledge.owner, torch.int64)
         if literals == "tied":
             free = ~knowledge.fixed
-            self.register_buffer("movable", known(np.flatnonzero(free), torch.int64))
-            self.register_buffer("given_confidence", known(np.where(free, 0.0, knowledge.initial)))
-            self.register_buffer("first_confidence", known(knowledge.initial[free]))
+            self.movable = known(np.flatnonzero(free), torch.int64)
+            self.given_confidence = known(np.where(free, 0.0, knowledge.initial))
+            self.first_confidence = known(knowledge.initial[free])
             self.raw_confidence = learned(inverse_softplus(knowledge.initial[free]))
         else:
             strength = knowledge.unit_confidences(knowledge.initial)
-            self.register_buffer("literal_places", known(np.flatnonzero(~on_label), torch.int64))
-            self.register_buffer("head_places", known(heads, torch.int64))
+            self.literal_places = known(np.flatnonzero(~on_label), torch.int64)
+            self.head_places = known(heads, torch.int64)
             self.literal_weights = learned(signs.data * strength[signs.col])
-            self.register_buffer("first_weights", known(signs.data * strength[signs.col]))
+            self.first_weights = known(signs.data * strength[signs.col])
             self.literal_bias = learned((strength * (knowledge.epsilon - knowledge.positive))[self.order])
         if self.dense and literals == "tied":
             dense = torch.zeros(columns, knowledge.units, dtype=dtype, device=device)
             dense[self.used[self.literal_rows], self.literal_units] = self.literal_signs
-            self.register_buffer("signs", dense)
-
-    # Buffers, named here for readers and for mypy.
-    patterns: Tensor
-    used: Tensor
-    literal_rows: Tensor
-    literal_units: Tensor
-    literal_signs: Tensor
-    head_labels: Tensor
-    head_units: Tensor
-    head_signs: Tensor
-    positive: Tensor
-    part_units: Tensor
-    part_owners: Tensor
-    movable: Tensor
-    given_confidence: Tensor
-    signs: Tensor
-    literal_places: Tensor
-    head_places: Tensor
-    first_weights: Tensor
-    first_confidence: Tensor
+            self.signs = nn.Buffer(dense)
 
     # -- sizes --
 
@@ -184,20 +158,12 @@ class Network(nn.Module):
         return int(self.patterns.shape[0])
 
     @torch.no_grad()
-    def start_at(self, atoms: Any) -> None:
-        """Let the bias of every column begin at the log-odds of its mean over ``atoms``, (rows, columns).
+    def start_at(self, zeros: Ints, ones: Ints) -> None:
+        """Let the bias of every column begin at the log-odds of its mean over rows with so many 0 and 1.
 
         p(k | x) does not depend on it; what a missing value is worth does.
         """
-        if isinstance(atoms, np.ndarray):
-            gone = np.isnan(atoms).sum(axis=0)
-            ones = np.nansum(atoms, axis=0)
-        else:
-            columns, width = atoms.indices, atoms.shape[1]
-            gone = np.bincount(columns[np.isnan(atoms.data)], minlength=width)
-            ones = np.bincount(columns, np.nan_to_num(atoms.data), minlength=width)
-        odds = (ones + 1.0) / (atoms.shape[0] - gone - ones + 1.0)
-        self.visible_bias.copy_(torch.as_tensor(np.log(odds)))
+        self.visible_bias.copy_(torch.as_tensor(np.log((ones + 1.0) / (zeros + 1.0))))
 
     # -- knowledge --
 

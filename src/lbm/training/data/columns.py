@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from reprlib import repr as shown
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from lbm.errors import MissingExtra
 from lbm.knowledge.formula import atom_name
 
-try:
-    import pandas as pd
-except ImportError as error:
-    raise MissingExtra("train", "lbm.AtomEncoder", "pandas") from error
+if TYPE_CHECKING:
+    from lbm.training.boltzmann.knowledge import Floats, Ints
 
 CANDIDATES: Final = 1024
 """Parts a column is first split into, evenly, where it has more values: supervised cuts fall between them."""
@@ -29,8 +27,6 @@ LEAST_GAIN: Final = 1e-9
 """Nats per row that a supervised cut must tell about the classes; less is rounding."""
 
 Kind = Literal["boolean", "threshold", "category", "constant", "empty"]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _NOT_IN_NAMES: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, line ends
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from numbers import Integral
 from reprlib import repr as shown
 from sys import float_info
-from typing import Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from lbm.errors import MissingExtra
 from lbm.training.data.columns import (
-    Floats,
     Group,
     Kind,
     check_truth,
@@ -28,19 +37,8 @@ from lbm.training.data.columns import (
     read_numbers,
 )
 
-try:
-    import pandas as pd
-    from sklearn.base import BaseEstimator, TransformerMixin
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import (
-        check_array,
-        check_consistent_length,
-        check_is_fitted,
-        column_or_1d,
-        validate_data,
-    )
-except ImportError as error:
-    raise MissingExtra("train", "lbm.AtomEncoder", "scikit-learn") from error
+if TYPE_CHECKING:
+    from lbm.training.boltzmann.knowledge import Floats
 
 ROWS: Final = 4096
 """Rows written at once, so that what is being written stays in the cache."""
@@ -56,7 +54,18 @@ _LISTS: Final[Mapping[Kind, tuple[str, ...]]] = {
 """What a column of each kind has beside its name."""
 
 
-class AtomEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """An estimator that takes tables with gaps and words, and sparse matrices."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        given = tags.input_tags
+        given.allow_nan = given.sparse = given.string = given.categorical = True
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AtomEncoder(TransformerMixin, TableEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Turn the columns of a table into atoms, as a scikit-learn transformer.
 
     * Numbers become thresholds, ``'age <= 30'``. A cut lies midway between two values that occur, give or
@@ -110,26 +119,11 @@ class AtomEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
     2        NaN            0.0           1.0   1.0
     """
 
-    def __init__(
-        self,
-        *,
-        thresholds: int = 4,
-        method: str = "quantile",
-        max_categories: int = 50,
-        names: Sequence[str] | None = None,
-        dtype: Any = "float64",
-    ) -> None:
-        self.thresholds = thresholds
-        self.method = method
-        self.max_categories = max_categories
-        self.names = names
-        self.dtype = dtype
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        given = tags.input_tags
-        given.allow_nan = given.sparse = given.string = given.categorical = True
-        return tags
+    thresholds: int = 4
+    method: str = "quantile"
+    max_categories: int = 50
+    names: Sequence[str] | None = None
+    dtype: Any = "float64"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the atoms of each column of ``X``, shape (rows, columns); ``supervised`` looks at ``y``."""
@@ -142,11 +136,11 @@ class AtomEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
             classes = np.unique(column_or_1d(y), return_inverse=True)[1]
         options: dict[str, Any] = {"thresholds": self.thresholds, "classes": classes}
         columns = []
-        for i, name in enumerate(self._names(table)):
+        for i, name in enumerate(column_names(self, table, self.names)):
             if sparse.issparse(table):
                 columns.append(describe_numbers(_distinguishing(table, i, name), name, **options))
             else:
-                values = _column(table, i)
+                values = column_of(table, i)
                 columns.append(describe(values, name, **options, max_categories=self.max_categories))
         self._keep(tuple(columns))
         return self
@@ -161,7 +155,7 @@ class AtomEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         parts = [(i, group) for i, group in enumerate(self.columns_) if group.atoms]
         if sparse.issparse(table):
             return _encode_sparse(table, parts, np.dtype(self.dtype))
-        values = [prepare(_column(table, i), group) for i, group in parts]
+        values = [prepare(column_of(table, i), group) for i, group in parts]
         out = np.empty((len(table), sum(len(group.atoms) for _, group in parts)), self.dtype)
         for begin in range(0, len(out), ROWS):
             rows = slice(begin, begin + ROWS)
@@ -239,35 +233,44 @@ class AtomEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         """Return ``X`` as a DataFrame, an array or a CSC matrix; size and names are checked on the way."""
         if isinstance(X, np.ndarray) and X.dtype.names is not None and X.ndim == 1:
             X = pd.DataFrame({name: X[name] for name in X.dtype.names})
-        options = {"accept_sparse": "csc", "dtype": None, "ensure_all_finite": False, "estimator": self}
         if isinstance(X, pd.DataFrame):
             _check_distinct(list(X.columns))
-            if 0 in X.shape:
-                check_array(np.empty(X.shape), **options)  # which says so in scikit-learn's words
-            table = X
-        else:
-            table = check_array(X, **options)
-            if not hasattr(X, "dtype") and table.dtype.kind == "U":  # rows that mix numbers and words
-                table = check_array(X, **(options | {"dtype": object}))
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        table = check_table(self, X, kind="csc", reset=reset)
         return _canonical(table) if sparse.issparse(table) else table
-
-    def _names(self, table: Any) -> list[str]:
-        own = getattr(self, "feature_names_in_", None)
-        if self.names is None:
-            return [f"x{i}" for i in range(table.shape[1])] if own is None else list(own)
-        names = list(self.names)
-        if len(names) != table.shape[1]:
-            raise ValueError(f"expected as many names as columns, {table.shape[1]}, got {len(names)}")
-        if own is not None and names != list(own):
-            raise ValueError("names= is for arrays, and this table brings other names: rename its columns")
-        return names
 
 
 # --- columns of tables ---------------------------------------------------------------------------
 
 
-def _column(table: Any, i: int) -> Any:
+def check_table(estimator: BaseEstimator, X: Any, *, kind: str, reset: bool) -> Any:
+    """Return ``X`` as a DataFrame, an array or a sparse matrix of a kind; size and names are remembered."""
+    options = {"accept_sparse": kind, "dtype": None, "ensure_all_finite": False, "estimator": estimator}
+    if isinstance(X, pd.DataFrame):
+        if 0 in X.shape:
+            check_array(np.empty(X.shape), **options)  # which says so in scikit-learn's words
+        table = X
+    else:
+        table = check_array(X, **options)
+        if not hasattr(X, "dtype") and table.dtype.kind == "U":  # rows that mix numbers and words
+            table = check_array(X, **(options | {"dtype": object}))
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return table
+
+
+def column_names(estimator: BaseEstimator, table: Any, names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of a table's columns: its own, else ``names``, else x0, x1, ..."""
+    own = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return tuple(f"x{i}" for i in range(table.shape[1])) if own is None else tuple(map(str, own))
+    if len(names) != table.shape[1]:
+        raise ValueError(f"expected as many names as columns, {table.shape[1]}, got {len(names)}")
+    check_distinct(list(names))
+    if own is not None and list(names) != list(own):
+        raise ValueError("names= is for arrays, and this table brings other names: rename its columns")
+    return tuple(map(str, names))
+
+
+def column_of(table: Any, i: int) -> Any:
     """Return one column as an array of NumPy or of pandas."""
     if not isinstance(table, pd.DataFrame):
         return table[:, i]
@@ -336,6 +339,17 @@ def _check_parameters(thresholds: Any, method: Any, max_categories: Any, names: 
         if not several or not all(isinstance(name, str) for name in names):
             raise ValueError(f"names must be a list of texts, one for each column, got {shown(names)}")
         _check_distinct(list(names))
+
+
+def check_distinct(names: Sequence[Any]) -> None:
+    """Refuse a table in which two columns have one name."""
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(
+                f"every column needs its own name, and two are called {name!r}: rename one of them"
+            )
+        seen.add(name)
 
 
 def _check_distinct(names: list[Any]) -> None:

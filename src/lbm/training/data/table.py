@@ -8,18 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.base import BaseEstimator
 
-from lbm.knowledge.formula import atom_name
+from lbm.training.boltzmann.knowledge import Floats, Ints, known_as
 from lbm.training.data.columns import check_truth, make_group, read_numbers
-from lbm.training.data.encoder import AtomEncoder
+from lbm.training.data.encoder import AtomEncoder, check_distinct, check_table, column_of
 
 ENCODE: Final = ("auto", "never")
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,19 +66,11 @@ class Layout:
         return found
 
 
-def read_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Return ``X`` as a DataFrame, an array or a CSR matrix, as scikit-learn checks and remembers it."""
-    options: dict[str, Any] = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
     if isinstance(X, pd.DataFrame):
-        _check_distinct([str(name) for name in X.columns])
-        if 0 in X.shape:
-            check_array(np.empty(X.shape), estimator=estimator, **options)  # which says so in known words
-        table = X
-    else:
-        table = check_array(X, estimator=estimator, **options)
-        if not hasattr(X, "dtype") and table.dtype.kind == "U":  # rows that mix numbers and words
-            table = check_array(X, estimator=estimator, **(options | {"dtype": object}))
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+        check_distinct([str(name) for name in X.columns])
+    table = check_table(estimator, X, kind="csr", reset=reset)
     if isinstance(table, pd.DataFrame) and all(_is_number(kind) for kind in table.dtypes):
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
     if _is_sparse(table):
@@ -99,29 +87,6 @@ def _is_number(kind: Any) -> bool:
     return isinstance(kind, np.dtype) and kind.kind in "biuf"
 
 
-def column_names(estimator: Any, table: Any, names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of a table's columns: its own, else ``names``, else x0, x1, ..."""
-    own = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        return tuple(f"x{i}" for i in range(table.shape[1])) if own is None else tuple(map(str, own))
-    if len(names) != table.shape[1]:
-        raise ValueError(f"expected as many names as columns, {table.shape[1]}, got {len(names)}")
-    _check_distinct(list(names))
-    if own is not None and list(names) != list(own):
-        raise ValueError("names= is for arrays, and this table brings other names: rename its columns")
-    return tuple(map(str, names))
-
-
-def _check_distinct(names: list[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(
-                f"every column needs its own name, and two are called {name!r}: rename one of them"
-            )
-        seen.add(name)
-
-
 def fit_layout(
     table: Any, columns: tuple[str, ...], mentioned: Iterable[str], *, encode: str = "auto", drop: bool = True
 ) -> Layout:
@@ -133,7 +98,7 @@ def fit_layout(
     """
     if encode not in ENCODE:
         raise ValueError(f"expected encode 'auto' or 'never', got {encode!r}")
-    known = {_atom(name): i for i, name in enumerate(columns)}
+    known = {known_as(name): i for i, name in enumerate(columns)}
     named = {known[name] for name in mentioned if name in known}
     plain: list[int] = []
     encoded: list[int] = []
@@ -176,17 +141,16 @@ def layout_of_names(columns: Iterable[str], mentioned: Iterable[str], *, only: b
     With ``only``, columns that knowledge does not mention are left out.
     """
     columns = tuple(map(str, columns))
-    _check_distinct(list(columns))
+    check_distinct(columns)
     mentioned = list(mentioned)
     cut = {column for column, _, _ in map(split_atom, mentioned) if column is not None} - set(mentioned)
     encoded = [i for i, name in enumerate(columns) if name in cut]
     encoder = None
     if encoded:
         names = [columns[i] for i in encoded]
-        state = AtomEncoder(names=names).fit(np.zeros((1, len(names)))).to_state()
-        encoder = extend_encoder(AtomEncoder.from_state(state), mentioned)
+        encoder = extend_encoder(AtomEncoder(names=names).fit(np.zeros((1, len(names)))), mentioned)
     named = set(mentioned)
-    plain = [i for i, name in enumerate(columns) if name not in cut and (not only or _atom(name) in named)]
+    plain = [i for i, name in enumerate(columns) if name not in cut and (not only or known_as(name) in named)]
     return Layout(columns, np.array(plain, dtype=np.int64), np.array(encoded, dtype=np.int64), encoder)
 
 
@@ -256,8 +220,7 @@ def _truths(table: Any, names: list[str], strict: Collection[int]) -> Any:
     if isinstance(table, pd.DataFrame):
         found = np.empty(table.shape)
         for i, name in enumerate(names):
-            column = table.iloc[:, i]
-            values = read_numbers(column.to_numpy() if _is_number(column.dtype) else column.array, name)
+            values = read_numbers(column_of(table, i), name)
             if values is None:
                 raise ValueError(f"column {name!r} held only 0 and 1 in fit, and now holds something else")
             found[:, i] = values
@@ -284,13 +247,7 @@ def _kinds(table: Any, columns: Sequence[str]) -> list[str]:
         return _sparse_kinds(table, columns)
     kinds = []
     for i, name in enumerate(columns):
-        if isinstance(table, pd.DataFrame):
-            column = table.iloc[:, i]
-            values = read_numbers(
-                column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array, name
-            )
-        else:
-            values = read_numbers(table[:, i], name)
+        values = read_numbers(column_of(table, i), name)
         if values is None:
             kinds.append("other")
             continue
@@ -320,10 +277,3 @@ def _kind(rows: int, zeros: int, ones: int, gone: int) -> str:
     if zeros + ones + gone < rows:
         return "other"
     return "atom" if zeros and ones else "constant"
-
-
-def _atom(name: str) -> str:
-    try:
-        return atom_name(name)
-    except ValueError:
-        return name

@@ -21,6 +21,7 @@ from scipy.sparse import csc_array
 from lbm.knowledge.formula import atom_name, quote
 from lbm.knowledge.theory import shown
 from lbm.machine.rbm import Floats, Machine
+from lbm.training.boltzmann.facts import Fact, Groups, every_way, facts_of
 from lbm.training.boltzmann.knowledge import label_patterns
 
 if TYPE_CHECKING:
@@ -44,9 +45,6 @@ LITERALS: Final = 4
 
 TERMS: Final = 10
 """Terms that an explanation prints; the others are summed."""
-
-Groups = Sequence[tuple[Sequence[int], ArrayLike]]
-"""Columns that hold one fact together, and the patterns they can have, shape (patterns, columns)."""
 
 
 # --- a machine as a classifier -------------------------------------------------------------------
@@ -348,40 +346,23 @@ def complete_rows(model: Classifier, x: Floats, groups: Groups = ()) -> tuple[Fl
     """
     filled, certain = x.copy(), np.ones(len(x), dtype=bool)
     for number in np.flatnonzero(np.isnan(x).any(axis=1)).tolist():
-        parts = _missing_parts(x[number], groups)
+        parts = facts_of(np.flatnonzero(np.isnan(x[number])).tolist(), groups)
         filled[number, np.isnan(x[number])] = 0.0
         certain[number] = prod(len(patterns) for _, patterns in parts) <= MAX_COMPLETIONS
         filled[number] = (_best_of_all if certain[number] else _climb)(model, filled[number], parts)
     return filled, certain
 
 
-Part = tuple[NDArray[np.int64], Floats]
-
-
-def _missing_parts(row: Floats, groups: Groups) -> list[Part]:
-    """Return the facts that a row misses: groups that are missing as a whole, and single columns."""
-    left = set(np.flatnonzero(np.isnan(row)).tolist())
-    parts: list[Part] = []
-    for columns, patterns in groups:
-        if left.issuperset(columns):
-            left.difference_update(columns)
-            parts.append((np.asarray(columns, dtype=np.int64), np.asarray(patterns, dtype=np.float64)))
-    return parts + [(np.array([i]), np.array([[0.0], [1.0]])) for i in sorted(left)]
-
-
 def _likelihoods(model: Classifier, rows: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(model.scores(rows, joint=True), axis=1))
 
 
-def _best_of_all(model: Classifier, row: Floats, parts: Sequence[Part]) -> Floats:
-    every = row[None]
-    for columns, patterns in parts:
-        every = np.repeat(every, len(patterns), axis=0)  # a copy, also of one
-        every[:, columns] = np.tile(patterns, (len(every) // len(patterns), 1))
+def _best_of_all(model: Classifier, row: Floats, parts: Sequence[Fact]) -> Floats:
+    every = every_way(row, parts)
     return np.asarray(every[_likelihoods(model, every).argmax()])
 
 
-def _climb(model: Classifier, row: Floats, parts: Sequence[Part]) -> Floats:
+def _climb(model: Classifier, row: Floats, parts: Sequence[Fact]) -> Floats:
     bias = model.machine.visible_bias
     for columns, patterns in parts:
         row[columns] = patterns[(patterns @ bias[columns]).argmax()]

@@ -26,9 +26,9 @@ from lbm.knowledge.numbers import Weight
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
 from lbm.machine.rbm import Floats, Machine
+from lbm.training.boltzmann.facts import Groups, facts_of
 from lbm.training.explanations.explain import (
     Classifier,
-    Groups,
     Source,
     as_classifier,
     as_rows,
@@ -318,9 +318,7 @@ def _given(
 
 def draw_rows(columns: int, number: int, random: np.random.Generator, groups: Groups = ()) -> Floats:
     """Return rows drawn evenly, shape (rows, columns); all there are, where they are at most ``number``."""
-    parts = [(list(places), np.asarray(patterns, dtype=np.float64)) for places, patterns in groups]
-    grouped = {i for places, _ in parts for i in places}
-    parts += [([i], np.array([[0.0], [1.0]])) for i in range(columns) if i not in grouped]
+    parts = facts_of(range(columns), groups)
     total = 1
     for _, patterns in parts:
         total = min(total * len(patterns), number + 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -60,30 +60,24 @@ class Cost:
     unaided: float = 0.0
 
 
-def cost_of(
-    kind: str,
-    *,
-    alpha: float = 0.01,
-    beta: float = 1.0,
-    steps: int = 1,
-    persistent: bool = False,
-    l1: float = 0.0,
-    l2: float = 0.0,
-    trust: float = 0.0,
-    unaided: float = 0.0,
-) -> Cost:
-    """Return the cost of one of three kinds; ``alpha`` and ``beta`` are those of ``hybrid``."""
+def cost_of(kind: str, *, alpha: float = 0.01, beta: float = 1.0, **options: Any) -> Cost:
+    """Return the cost of one of three kinds; ``alpha`` and ``beta`` are those of ``hybrid``.
+
+    ``options`` are other fields of :class:`Cost`.
+    """
     if kind not in KINDS:
         raise ValueError(f"expected a cost among {', '.join(KINDS)}, got {kind!r}")
-    for name, value in (("alpha", alpha), ("beta", beta), ("l1", l1), ("l2", l2), ("trust", trust)):
+    both = {"discriminative": (1.0, 0.0), "generative": (0.0, 1.0), "hybrid": (beta, alpha)}[kind]
+    cost = Cost(*both, **options)
+    penalties = {"alpha": alpha, "beta": beta, "l1": cost.l1, "l2": cost.l2, "trust": cost.trust}
+    for name, value in penalties.items():
         if not 0 <= value < float("inf"):
             raise ValueError(f"{name} is a number from 0 up, got {value}")
-    if steps < 1:
-        raise ValueError(f"steps is a whole number from 1 up, got {steps}")
-    if not 0 <= unaided <= 1:
-        raise ValueError(f"unaided is a share from 0 to 1, got {unaided}")
-    both = {"discriminative": (1.0, 0.0), "generative": (0.0, 1.0), "hybrid": (beta, alpha)}[kind]
-    return Cost(*both, steps, persistent, l1, l2, trust, unaided)
+    if cost.steps < 1:
+        raise ValueError(f"steps is a whole number from 1 up, got {cost.steps}")
+    if not 0 <= cost.unaided <= 1:
+        raise ValueError(f"unaided is a share from 0 to 1, got {cost.unaided}")
+    return cost
 
 
 def batch_cost(

@@ -6,23 +6,23 @@ Everything a run depends on is in :class:`Progress` and in its arguments. Random
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lbm.errors import TrainingDiverged
 from lbm.training.boltzmann.chains import Block, Chains
+from lbm.training.boltzmann.facts import Groups
+from lbm.training.boltzmann.knowledge import Ints
 from lbm.training.boltzmann.missing import predict_log_probabilities
 from lbm.training.boltzmann.network import Network
-from lbm.training.data.rows import DenseRows, SparseRows
+from lbm.training.data.rows import Rows
 from lbm.training.gradients.costs import Cost, batch_cost
 from lbm.training.gradients.quick import Quick, suits
 
@@ -43,18 +43,6 @@ FIRST, SECOND = 0.9, 0.999
 
 SHUFFLE, SAMPLE, SPLIT = range(3)
 """What random numbers are for: no two purposes share a stream."""
-
-Ints = NDArray[np.int64]
-
-
-class Rows(Protocol):
-    """Rows of a table, a few at a time, as dense tensors with NaN where a value is missing."""
-
-    def __len__(self) -> int: ...
-
-    def batch(self, indices: Ints) -> Tensor:
-        """Return these rows, shape (indices, columns)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -217,15 +205,6 @@ def steps(
         yield progress
 
 
-def train(
-    progress: Progress, data: Data, cost: Cost, plan: Plan, *, train: Ints, validation: Ints
-) -> tuple[Epoch, ...]:
-    """Descend to the end, give the network its best parameters, and return the epochs."""
-    deque(steps(progress, data, cost, plan, train=train, validation=validation), maxlen=0)
-    restore_best(progress)
-    return tuple(progress.history)
-
-
 def restore_best(progress: Progress) -> None:
     """Give the network the parameters of its best epoch."""
     if progress.best is not None:
@@ -380,16 +359,7 @@ def from_state(network: Network, tensors: Mapping[str, Tensor], facts: Mapping[s
     return progress
 
 
-def rows_of(x: Any, *, dtype: torch.dtype, device: str) -> Rows:
-    """Return rows of an array or of a sparse matrix."""
-    if isinstance(x, np.ndarray):
-        return DenseRows(x, dtype=dtype, device=device)
-    return SparseRows(csr_array(x), dtype=dtype, device=device)
-
-
-def blocks_of(
-    groups: Sequence[tuple[Sequence[int], ArrayLike]], *, dtype: torch.dtype, device: str
-) -> tuple[Block, ...]:
+def blocks_of(groups: Groups, *, dtype: torch.dtype, device: str) -> tuple[Block, ...]:
     """Return blocks from (columns, patterns) pairs."""
     made = []
     for columns, patterns in groups:

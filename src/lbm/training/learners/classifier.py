@@ -3,44 +3,79 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-
-from lbm.errors import MissingExtra, UnknownAtom
-from lbm.knowledge.formula import Formula, atom_name, atoms_of
-from lbm.knowledge.theory import Theory
-from lbm.training.boltzmann.knowledge import label_names
-from lbm.training.data.table import layout_of_names, read_table
-from lbm.training.explanations.explain import Explanation, explain_rows
-from lbm.training.explanations.extract import Extraction, extract_rules
-from lbm.training.gradients.descent import begin, restore_best, split, steps
-from lbm.training.learners.fitting import (
-    Confidence,
-    confidences,
-    exact_rows,
-    read_classes,
-    read_knowledge,
-    target_name,
-    tied_classes,
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
 )
-from lbm.training.learners.shell import Shell
 
-try:
-    import torch
-    from sklearn.base import ClassifierMixin
-    from sklearn.utils.validation import check_is_fitted
-except ImportError as error:  # pragma: no cover - every test environment has them
-    raise MissingExtra("train", "lbm.LBMClassifier", "scikit-learn") from error
+from lbm.errors import UnknownAtom
+from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
+from lbm.knowledge.theory import Theory
+from lbm.training.boltzmann.conjectures import CELLS, conjecture
+from lbm.training.boltzmann.knowledge import Floats, Ints, label_names, label_patterns
+from lbm.training.boltzmann.missing import find_patterns, predict_log_probabilities
+from lbm.training.boltzmann.network import Network, to_machine
+from lbm.training.data.examples import Examples
+from lbm.training.data.rows import CompactRows, Rows, count_values
+from lbm.training.data.table import Layout, layout_of_names, read_atoms, read_table
+from lbm.training.explanations.explain import Explanation, explain_rows, known_as
+from lbm.training.explanations.extract import Extraction, extract_rules
+from lbm.training.gradients.costs import Cost, cost_of
+from lbm.training.gradients.descent import (
+    Data,
+    Epoch,
+    Plan,
+    Progress,
+    begin,
+    restore_best,
+    split,
+    steps,
+    stream,
+)
+from lbm.training.learners.estimator import Learner, check_whole, draw_seed, mentioned_atoms, read_knowledge
 
-Floats = NDArray[np.float64]
+DEFAULT_WEIGHT: Final = 1.0
+"""What ``default=True`` weighs: less than one rule at the usual confidence, more than several nearly met."""
+
+TIE: Final = 1e-9
+"""Scores nearer than this, in proportion to their size, are equal."""
+
+PREDICTED_ROWS: Final = 4096
+"""Rows that are made dense at once in a prediction."""
+
+CONJECTURE: Final = 4
+"""What its random numbers are for, beside those of descent and of chains."""
 
 
-class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A formula that was kept as it is, and the numbers of the training rows that break it."""
+
+    formula: str
+    rows: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """How many rows break it."""
+        return len(self.rows)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-learn has no types
     """A restricted Boltzmann machine over columns and label atoms, with knowledge among its hidden units.
 
         p(k | x) = softmax_k(-F(x, k)),    -F(x, k) = b·x + d·L_k + Σ_j log(1 + exp s_j(x, k))
@@ -132,78 +167,19 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
     [True, False, False, False]
     """
 
-    def __init__(
-        self,
-        *,
-        knowledge: Theory | Formula | str | Path | None = None,
-        hidden: int = 50,
-        target: str | None = None,
-        confidence: float = 5.0,
-        literals: str = "tied",
-        encoding: str = "sdnf",
-        hard: bool = False,
-        default: bool | float | Mapping[Any, float] | None = None,
-        conjectures: int = 0,
-        cost: str = "discriminative",
-        alpha: float = 0.01,
-        beta: float = 1.0,
-        steps: int = 1,
-        persistent: bool = False,
-        learning_rate: float = 0.01,
-        max_epochs: int = 200,
-        max_seconds: float | None = None,
-        batch_size: int | None = None,
-        validation_fraction: float = 0.1,
-        patience: int = 20,
-        l1: float = 0.0,
-        l2: float = 0.05,
-        trust: float = 1.0,
-        unaided: float = 0.5,
-        class_weight: Any = None,
-        encode: str = "auto",
-        names: Sequence[str] | None = None,
-        dtype: str = "float32",
-        device: str = "cpu",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.knowledge = knowledge
-        self.hidden = hidden
-        self.target = target
-        self.confidence = confidence
-        self.literals = literals
-        self.encoding = encoding
-        self.hard = hard
-        self.default = default
-        self.conjectures = conjectures
-        self.cost = cost
-        self.alpha = alpha
-        self.beta = beta
-        self.steps = steps
-        self.persistent = persistent
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.max_seconds = max_seconds
-        self.batch_size = batch_size
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.l1 = l1
-        self.l2 = l2
-        self.trust = trust
-        self.unaided = unaided
-        self.class_weight = class_weight
-        self.encode = encode
-        self.names = names
-        self.dtype = dtype
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        given = tags.input_tags
-        given.allow_nan = given.sparse = given.string = given.categorical = True
-        return tags
+    target: str | None = None
+    encoding: str = "sdnf"
+    default: bool | float | Mapping[Any, float] | None = None
+    conjectures: int = 0
+    cost: str = "discriminative"
+    alpha: float = 0.01
+    beta: float = 1.0
+    max_seconds: float | None = None
+    validation_fraction: float = 0.1
+    patience: int = 20
+    trust: float = 1.0
+    unaided: float = 0.5
+    class_weight: Any = None
 
     # -- fitting --
 
@@ -214,18 +190,16 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         """
         cost = self._cost()
         table = read_table(self, X, reset=True)
-        given, kinds, weights = read_classes(y, sample_weight, table)
-        self._start(table, kinds, target_name(self.target, y), drop=True)
-        data, rows = self._data(table, given, weights)
-        plan = self._plan(len(rows))
-        train, validation = split(data.kinds, self.validation_fraction, plan.seed)
-        self._conjecture(data, train)
-        self.progress_ = begin(self.network_)
-        for progress in steps(self.progress_, data, cost, plan, train=train, validation=validation):
+        given, classes, weights = _read_classes(y, sample_weight, table)
+        self._start(table, classes, _target_name(self.target, y), drop=True)
+        data, numbers = self._read_data(table, given, weights)
+        run = self._prepare(cost, data, numbers)
+        progress = begin(self.network_)
+        self.progress_: Progress | None = progress
+        for _ in run.steps(progress):
             if self.verbose and progress.position == 0:
                 print(progress.history[-1], file=sys.stderr)
-        restore_best(self.progress_)
-        self._finish(data, rows)
+        run.finish(progress)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -240,22 +214,22 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
             raise ValueError("the first call of partial_fit needs classes=, every class there will be")
         table = read_table(self, X, reset=first)
         known = np.unique(classes) if first else self.classes_
-        given, _, weights = read_classes(y, sample_weight, table, known=known)
+        given, _, weights = _read_classes(y, sample_weight, table, known=known)
         if first:
-            self._start(table, known, target_name(self.target, y), drop=False)
+            self._start(table, known, _target_name(self.target, y), drop=False)
         elif classes is not None and not np.array_equal(np.unique(classes), known):
             raise ValueError(f"classes={classes!r} is not the same as on the first call: {known.tolist()}")
-        data, rows = self._data(table, given, weights)
+        data, numbers = self._read_data(table, given, weights)
         if self.progress_ is None:
             self.progress_ = begin(self.network_)
         progress = self.progress_
         progress.finished, progress.stale, progress.best_cost = None, 0, float("inf")
         progress.position, progress.total = 0, 0.0  # fit may have been stopped within an epoch
-        plan = replace(self._plan(len(rows)), max_epochs=progress.epoch + 1, max_seconds=None)
-        every = np.arange(len(rows), dtype=np.int64)
+        plan = replace(self._plan(len(numbers)), max_epochs=progress.epoch + 1, max_seconds=None)
+        every = np.arange(len(numbers), dtype=np.int64)
         for _ in steps(progress, data, cost, plan, train=every, validation=every[:0]):
             pass
-        self._finish(data, rows)
+        self._keep(progress, data, numbers)
         return self
 
     @classmethod
@@ -288,13 +262,12 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         self = cls(knowledge=knowledge, target=target, confidence=confidence, default=default, **options)
         kinds = np.unique([False, True] if classes is None else list(classes))
         theory = read_knowledge(knowledge)
-        mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
+        mentioned = mentioned_atoms(theory)
         labels = label_names(target, kinds.tolist())
         if not set(mentioned) & {atom_name(label) for label in labels}:
             raise UnknownAtom(labels[0], mentioned, "theory")
         layout = layout_of_names(columns, mentioned, only=not self.hidden)
-        self.n_features_in_ = len(layout.columns)
-        self.feature_names_in_ = np.array(layout.columns, dtype=object)
+        self._know_columns(layout)
         self._assemble(layout, kinds, target, theory)
         with torch.no_grad():
             self.network_.label_weights.zero_()  # units that are not knowledge have nothing to say yet
@@ -324,17 +297,17 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
         a unit counts as on if some value would turn it on. After training this is rare.
         """
         parts = self._chunks(X)
-        return np.concatenate([tied_classes(self.network_, x).sum(axis=1) > 1 for x in parts])
+        return np.concatenate([_tied_classes(self.network_, x).sum(axis=1) > 1 for x in parts])
 
     def exact(self, X: Any) -> NDArray[np.bool_]:
         """Return which rows are predicted exactly; the others miss so many values that they are sampled."""
-        parts = self._chunks(X)
-        return exact_rows(self.network_, parts, self._blocks(torch.float64, "cpu"))
-
-    @property
-    def confidences_(self) -> tuple[Confidence, ...]:
-        """Every formula with the confidence it began with and the one it has."""
-        return confidences(self.network_)
+        found = []
+        for x in self._chunks(X):
+            exact = np.ones(len(x), dtype=bool)
+            for pattern in find_patterns(self.network_, torch.tensor(x), self._blocks(torch.float64, "cpu")):
+                exact[pattern.rows] = pattern.exact
+            found.append(exact)
+        return np.concatenate(found)
 
     def explain(self, X: Any, *, against: Any = None) -> list[Explanation]:
         """Return why each row is in its class: the log-odds as a bias and a term per hidden unit, exactly.
@@ -376,3 +349,289 @@ class LBMClassifier(ClassifierMixin, Shell):  # type: ignore[misc]  # scikit-lea
             groups=self.layout_.blocks,
             seed=self.seed_,
         )
+
+    # -- inside --
+
+    def _number(self, kind: Any) -> int:
+        """Return the number of a class."""
+        found = np.flatnonzero(self.classes_ == kind)
+        if not len(found):
+            raise ValueError(f"expected one of the classes {self.classes_.tolist()}, got {kind!r}")
+        return int(found[0])
+
+    def _cost(self) -> Cost:
+        names = ("alpha", "beta", "steps", "persistent", "l1", "l2", "trust", "unaided")
+        return cost_of(self.cost, **{name: getattr(self, name) for name in names})
+
+    def _plan(self, rows: int) -> Plan:
+        size = min(max(rows // 16, 8), 256) if self.batch_size is None else self.batch_size
+        return Plan(self.learning_rate, size, self.max_epochs, self.max_seconds, self.patience, self.seed_)
+
+    def _know_columns(self, layout: Layout) -> None:
+        """Remember columns as scikit-learn does where it sees a table."""
+        self.n_features_in_ = len(layout.columns)
+        self.feature_names_in_ = np.array(layout.columns, dtype=object)
+
+    def _start(self, table: Any, classes: NDArray[Any], target: str, *, drop: bool) -> None:
+        """Decide on atoms and classes, and make the network that training begins with."""
+        theory = read_knowledge(self.knowledge)
+        self._assemble(self._lay_out(table, theory, drop=drop), classes, target, theory)
+
+    def _assemble(self, layout: Layout, classes: NDArray[Any], target: str, theory: Theory | None) -> None:
+        if len(classes) < 2:
+            raise ValueError(
+                f"expected at least 2 classes to tell apart, got {len(classes)} class: {classes}"
+            )
+        self.seed_ = draw_seed(self.random_state)
+        if self.dtype not in ("float32", "float64"):
+            raise ValueError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}")
+        if self.hidden < 0:
+            raise ValueError(f"hidden is a whole number from 0 up, got {self.hidden}")
+        self.classes_, self.target_ = classes, target
+        self.labels_ = label_names(target, classes.tolist())
+        self._begin(layout, theory, self.labels_, self.encoding)
+        self._prefer()
+        self.progress_ = None
+        self.history_: tuple[Epoch, ...] = ()
+        self.stopped_: str | None = None
+        self.broken_: tuple[Broken, ...] = ()
+
+    def _prefer(self) -> None:
+        with torch.no_grad():
+            self.network_.label_bias.copy_(torch.as_tensor(_label_bias(self.default, self.classes_)))
+
+    def _read_data(self, table: Any, y: NDArray[Any], weights: Floats) -> tuple[Data, Ints]:
+        """Return the rows of weight above 0 as training data, and their numbers."""
+        numbers = np.flatnonzero(weights > 0)
+        atoms = read_atoms(table, self.layout_, dtype=self.dtype, strict=self._strict())[numbers]
+        kinds = np.searchsorted(self.classes_, y[numbers]).astype(np.int64)
+        return self._data(self._rows(atoms), kinds, weights[numbers]), numbers
+
+    def _data(self, rows: Rows, kinds: Ints, weights: Floats) -> Data:
+        """Return rows as training data; a new network's biases begin at their means."""
+        zeros, ones = count_values(rows)
+        if not self.network_.visible_bias.any():
+            self.network_.start_at(zeros, ones)
+        weights = weights * compute_sample_weight(self.class_weight, self.classes_[kinds])
+        blocks = self._blocks(self.network_.weights.dtype, self.device)
+        return Data(rows, kinds, weights / weights.mean(), blocks, bool((zeros + ones < len(rows)).any()))
+
+    def _prepare(self, cost: Cost, data: Data, numbers: Ints) -> Run:
+        """Return the run that trains this classifier: some rows put aside, and rules added to its network."""
+        plan = self._plan(len(numbers))
+        train, validation = split(data.kinds, self.validation_fraction, plan.seed)
+        self._conjecture(data, train)
+        return Run(self, data, numbers, cost, plan, train, validation)
+
+    def _conjecture(self, data: Data, train: Ints) -> None:
+        """Add rules that the rows trained on suggest to a network whose training has not begun."""
+        check_whole("conjectures", self.conjectures, 0)
+        before = self.network_
+        if not self.conjectures or not before.knowledge.units:
+            return
+        random = stream(self.seed_, CONJECTURE)
+        rows = random.permutation(train)[: max(1, CELLS // len(self.atoms_))]
+        found = conjecture(
+            before.knowledge,
+            data.rows.batch(rows).cpu().numpy(),
+            data.kinds[rows],
+            data.weights[rows],
+            most=int(self.conjectures),
+            seed=int(random.integers(2**31)),
+        )
+        if not found:
+            return
+        added = ((self.confidence, formula) for formula in found)
+        theory = Theory([*before.knowledge.statements, *added])
+        self._begin(self.layout_, theory, self.labels_, self.encoding)
+        self._prefer()
+        with torch.no_grad():
+            self.network_.visible_bias.copy_(before.visible_bias)
+
+    def _keep(self, progress: Progress, data: Data, numbers: Ints) -> None:
+        """Keep what a run tells beside its parameters."""
+        progress.best = None  # the network has it
+        self.progress_ = progress
+        self.history_, self.stopped_ = tuple(progress.history), progress.finished
+        self.broken_ = _broken_rows(self.network_, data, numbers) if self.hard else ()
+
+    def _chunks(self, X: Any) -> Iterator[Floats]:
+        """Yield the atoms of rows, dense, a bounded number at a time."""
+        check_is_fitted(self)
+        atoms = read_atoms(read_table(self, X, reset=False), self.layout_, strict=self._strict())
+        for first in range(0, atoms.shape[0], PREDICTED_ROWS):
+            part = atoms[first : first + PREDICTED_ROWS]
+            yield part if isinstance(part, np.ndarray) else part.toarray()
+
+    def _strict(self) -> set[int]:
+        """Return the atoms that knowledge mentions: what it says is about truth values."""
+        return set(self.network_.used.tolist())
+
+    def _log_probabilities(self, X: Any) -> Floats:
+        """Return log p(k | x) of all rows, shape (rows, classes), computed in double precision.
+
+        Without training, classes that tie for the best share what they have: a machine of finite confidence
+        leans a little to the class whose rules are nearly met, which says nothing.
+        """
+        check_is_fitted(self)
+        network, blocks = self._precise()
+        found = []
+        for x in self._chunks(X):
+            told = predict_log_probabilities(network, torch.tensor(x), blocks=blocks, seed=self.seed_)
+            logs = told[0].numpy()
+            if self.progress_ is None:
+                tied, p = _tied_classes(network, x), np.exp(logs)
+                even = np.log((p * tied).sum(axis=1, keepdims=True) / tied.sum(axis=1, keepdims=True))
+                logs = np.where(tied & (tied.sum(axis=1, keepdims=True) > 1), even, logs)
+            found.append(logs)
+        return np.concatenate(found)
+
+
+# --- one run -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Training that can begin: a classifier with its first network, its data, and how to descend.
+
+    ``numbers`` are what rows are called; ``train`` and ``validation`` are places among them; ``facts`` is
+    what the run is made from, where somebody asks for it.
+    """
+
+    classifier: LBMClassifier
+    data: Data
+    numbers: Ints
+    cost: Cost
+    plan: Plan
+    train: Ints
+    validation: Ints
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def steps(self, progress: Progress) -> Iterator[Progress]:
+        """Descend, yielding ``progress`` after every batch: the places where a run can be left."""
+        rows = {"train": self.train, "validation": self.validation}
+        return steps(progress, self.data, self.cost, self.plan, **rows)
+
+    def finish(self, progress: Progress) -> LBMClassifier:
+        """Return the classifier with the best parameters that the run came to."""
+        restore_best(progress)
+        self.classifier._keep(progress, self.data, self.numbers)
+        return self.classifier
+
+
+def prepare(classifier: LBMClassifier, examples: Examples) -> Run:
+    """Return the run of ``classifier.fit`` on these examples, not begun."""
+    cost, layout = classifier._cost(), examples.layout
+    classifier._know_columns(layout)
+    classifier._assemble(layout, examples.classes, examples.target, read_knowledge(classifier.knowledge))
+    rows = CompactRows(examples.atoms, dtype=classifier.network_.weights.dtype, device=classifier.device)
+    data = classifier._data(rows, examples.kinds, np.ones(len(rows)))
+    return classifier._prepare(cost, data, np.arange(len(rows), dtype=np.int64))
+
+
+# --- classes and rows ----------------------------------------------------------------------------
+
+
+def _read_classes(
+    y: Any, sample_weight: Any, table: Any, *, known: NDArray[Any] | None = None
+) -> tuple[NDArray[Any], NDArray[Any], Floats]:
+    """Return classes of rows, the distinct ones, and weights, all checked.
+
+    With ``known``, classes that are not among these are an error.
+    """
+    if y is None:
+        raise ValueError("LBMClassifier requires y to be passed, but the target y is None")
+    check_consistent_length(table, y)
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    try:
+        kinds = np.unique(y)
+    except TypeError:
+        raise ValueError(
+            "classes must be comparable, all numbers or all text: some of y is missing or mixed"
+        ) from None
+    if known is not None:
+        strange = np.setdiff1d(kinds, known)
+        if len(strange):
+            raise ValueError(f"y holds {strange[0]!r}, which is not among the classes {known.tolist()}")
+    weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    return y, kinds, weights
+
+
+def _target_name(target: str | None, y: Any) -> str:
+    """Return the name of the label atom: as given, else that of ``y``, else ``y``."""
+    if target is not None:
+        return target
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else "y"
+
+
+def _label_bias(default: bool | float | Mapping[Any, float] | None, classes: NDArray[Any]) -> Floats:
+    """Return where the bias of the label atoms begins, shape (labels,), for a closed-world preference."""
+    two = len(classes) == 2
+    bias = np.zeros(1 if two else len(classes))
+    if default is None or default is False:
+        return bias
+    if isinstance(default, Mapping):
+        worth = np.zeros(len(classes))
+        for kind, weight in default.items():
+            found = np.flatnonzero(classes == kind)
+            if not len(found):
+                raise ValueError(
+                    f"default= names {kind!r}, which is not among the classes {classes.tolist()}"
+                )
+            worth[found[0]] = weight
+        return worth[1:] - worth[:1] if two else worth
+    if not two:
+        raise ValueError(
+            f"default={default!r} is for two classes, got {len(classes)}: "
+            "give a dict such as {'none': 1.0} that says which class is preferred, and how much"
+        )
+    bias[0] = -(DEFAULT_WEIGHT if default is True else float(default))
+    return bias
+
+
+def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, ...]:
+    """Return the fixed formulae that rows break, with those rows; ``numbers`` are what rows are called.
+
+    A row that misses a value the formula mentions breaks nothing.
+    """
+    knowledge = network.knowledge
+    hard = [s for s, fixed in zip(knowledge.statements, knowledge.fixed, strict=True) if fixed]
+    # Formulae carry names as atoms do, near(a, b), whatever blanks the table's own names have.
+    place = {known_as(name): i for i, name in enumerate((*knowledge.columns, *knowledge.labels))}
+    patterns = label_patterns(len(knowledge.labels))
+    found: list[list[int]] = [[] for _ in hard]
+    for first in range(0, len(numbers), 4096):
+        part = np.arange(first, min(first + 4096, len(numbers)))
+        rows = data.rows.batch(part).cpu().numpy()
+        world = np.concatenate([rows, patterns[data.kinds[part]]], axis=1)
+        for number, statement in enumerate(hard):
+            columns = {name: world[:, place[name]] for name in atoms_of(statement.formula)}
+            seen = ~np.isnan(np.array(list(columns.values())).reshape(-1, len(part))).any(axis=0)
+            true = holds(statement.formula, {name: values == 1 for name, values in columns.items()})
+            found[number] += numbers[part[seen & ~np.broadcast_to(true, len(part))]].tolist()
+    return tuple(Broken(str(s), tuple(mine)) for s, mine in zip(hard, found, strict=True) if mine)
+
+
+def _tied_classes(network: Network, x: Floats) -> NDArray[np.bool_]:
+    """Return the classes of greatest -min_h E(x, k), shape (rows, classes): several, if they tie.
+
+    Where a value is missing every unit gets the value that suits it best.
+    """
+    machine = to_machine(network)
+    columns = len(network.knowledge.columns)
+    features, labels = machine.weights[:columns], machine.weights[columns:].toarray()
+    missing = np.isnan(x)
+    inputs = np.nan_to_num(x) @ features + machine.hidden_bias
+    if missing.any():
+        inputs = inputs + missing @ features.maximum(0)
+    patterns = label_patterns(len(network.knowledge.labels)).astype(np.float64)
+    scores = np.stack(
+        [np.maximum(inputs + pattern @ labels, 0.0).sum(axis=1) for pattern in patterns], axis=1
+    )
+    scores += patterns @ machine.visible_bias[columns:]
+    best = scores.max(axis=1, keepdims=True)
+    return np.asarray(scores >= best - TIE * np.maximum(1.0, np.abs(best)))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import sys
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
 from time import perf_counter
 from typing import Any, Final, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
-from lbm.errors import MissingExtra, TrainingDiverged
-from lbm.knowledge.formula import Formula, atoms_of
-from lbm.knowledge.theory import Theory
-from lbm.training.boltzmann.chains import Block
-from lbm.training.boltzmann.knowledge import compile_knowledge
+from lbm.errors import TrainingDiverged
+from lbm.training.boltzmann.knowledge import Floats
 from lbm.training.boltzmann.missing import MAX_SUMMED, complete
-from lbm.training.boltzmann.network import Network, to_machine
-from lbm.training.data.table import column_names, fit_layout, read_atoms, read_table
+from lbm.training.boltzmann.network import to_machine
+from lbm.training.data.rows import Rows, count_values, rows_of
+from lbm.training.data.table import read_atoms, read_table
 from lbm.training.gradients.contrast import (
     Part,
     Random,
@@ -34,26 +35,8 @@ from lbm.training.gradients.contrast import (
     pseudo_likelihoods,
     reconstructions,
 )
-from lbm.training.gradients.descent import (
-    SAMPLE,
-    SHUFFLE,
-    Rows,
-    begin,
-    blocks_of,
-    rows_of,
-    stream,
-    stream_key,
-)
-from lbm.training.learners.fitting import Confidence, confidences, read_knowledge
-
-try:
-    import torch
-    from sklearn.base import BaseEstimator, TransformerMixin
-    from sklearn.utils import check_random_state
-    from sklearn.utils.validation import check_is_fitted
-    from torch import Tensor
-except ImportError as error:  # pragma: no cover - every test environment has them
-    raise MissingExtra("train", "lbm.LogicalRBM", "scikit-learn") from error
+from lbm.training.gradients.descent import SAMPLE, SHUFFLE, begin, stream, stream_key
+from lbm.training.learners.estimator import Learner, check_whole, draw_seed, read_knowledge
 
 WAYS: Final = 256
 """Ways to fill a row in that a pseudo-likelihood sums over; of rows with more of them some are drawn."""
@@ -64,10 +47,9 @@ ROWS: Final = 4096
 GIBBS: Final = 3
 """What random numbers are for, beside the purposes of lbm.training.gradients.descent."""
 
-Floats = NDArray[np.float64]
 
-
-class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+@dataclass(kw_only=True, eq=False, repr=False)
+class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn has no types
     """A restricted Boltzmann machine with knowledge among its hidden units, as a scikit-learn transformer.
 
         p(x) ∝ exp(-F(x)),    F(x) = -b·x - Σ_j log(1 + exp(c_j + Σ_i x_i W_ij))
@@ -121,7 +103,7 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
     network_
         The trained :class:`lbm.training.boltzmann.network.Network`.
     confidences_
-        A :class:`lbm.training.learners.fitting.Confidence` for every formula, in order.
+        A :class:`lbm.training.learners.estimator.Confidence` for every formula, in order.
     epochs_
         Passes made so far.
 
@@ -136,53 +118,16 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
     [[True, True]]
     """
 
-    def __init__(
-        self,
-        *,
-        knowledge: Theory | Formula | str | Path | None = None,
-        hidden: int = 256,
-        confidence: float = 5.0,
-        hard: bool = False,
-        literals: str = "tied",
-        steps: int = 1,
-        persistent: bool = True,
-        optimiser: str = "sgd",
-        learning_rate: float = 0.1,
-        batch_size: int = 32,
-        max_epochs: int = 30,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        encode: str = "auto",
-        names: Sequence[str] | None = None,
-        dtype: str = "float32",
-        device: str = "cpu",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.knowledge = knowledge
-        self.hidden = hidden
-        self.confidence = confidence
-        self.hard = hard
-        self.literals = literals
-        self.steps = steps
-        self.persistent = persistent
-        self.optimiser = optimiser
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.l1 = l1
-        self.l2 = l2
-        self.encode = encode
-        self.names = names
-        self.dtype = dtype
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    hidden: int = 256
+    persistent: bool = True
+    optimiser: str = "sgd"
+    learning_rate: float = 0.1
+    batch_size: int = 32
+    max_epochs: int = 30
+    l2: float = 0.0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        given = tags.input_tags
-        given.allow_nan = given.sparse = given.string = given.categorical = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -192,7 +137,7 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """Learn from the rows of ``X``, shape (rows, columns), in ``max_epochs`` passes; ``y`` is ignored."""
         del y
         _check_parameters(self)
-        rows = self._begin(X)
+        rows = self._start(X)
         for _ in range(self.max_epochs):
             self._pass(rows)
         return self
@@ -204,40 +149,30 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """
         del y
         _check_parameters(self)
-        self._pass(self._rows(X, self.dtype, self.device) if hasattr(self, "network_") else self._begin(X))
+        self._pass(self._rows(self._read(X, self.dtype)) if hasattr(self, "network_") else self._start(X))
         return self
 
-    def _begin(self, X: Any) -> Rows:
+    def _start(self, X: Any) -> Rows:
         """Decide on atoms, make the network that training begins with, and return the rows."""
         table = read_table(self, X, reset=True)
         theory = read_knowledge(self.knowledge)
-        mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
-        columns = column_names(self, table, self.names)
-        self.layout_ = fit_layout(table, columns, mentioned, encode=self.encode, drop=False)
-        self.atoms_ = self.layout_.atoms
-        if not self.atoms_:
+        layout = self._lay_out(table, theory, drop=False)
+        if not layout.atoms:
             raise ValueError(f"expected a column with two values, got none in {table.shape[0]} sample(s)")
-        self.seed_ = _seed(self.random_state)
-        self.network_ = Network(
-            compile_knowledge(theory, columns=self.atoms_, confidence=self.confidence, hard=self.hard),
-            hidden=self.hidden,
-            literals=self.literals,
-            dtype=getattr(torch, self.dtype),
-            device=self.device,
-            seed=self.seed_,
-        )
-        atoms = read_atoms(table, self.layout_, dtype=self.dtype)
-        with torch.no_grad():
-            self.network_.start_at(atoms)
+        self.seed_ = draw_seed(self.random_state)
+        self._begin(layout, theory)
+        rows = self._rows(read_atoms(table, layout, dtype=self.dtype))
+        self.network_.start_at(*count_values(rows))
         self._progress = begin(self.network_)
         self._chains: Tensor | None = None
         self.epochs_ = 0
-        return _as_rows(atoms, self.dtype, self.device)
+        return rows
 
     def _pass(self, rows: Rows) -> None:
         """Make one pass over the rows, in an order that depends on the seed and on the passes before."""
         begun = perf_counter()
-        network, blocks = self.network_, self._blocks(self.dtype, self.device)
+        network = self.network_
+        blocks = self._blocks(network.weights.dtype, self.device)
         generator = torch.Generator(device=self.device)
         generator.manual_seed(stream_key(self.seed_, SAMPLE, self.epochs_))
         random: Random = generator
@@ -314,20 +249,15 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         bind atoms. Without ``random_state`` a fitted machine returns the same rows every time.
         """
         check_is_fitted(self)
-        _check_whole("n", n, 1)
-        _check_whole("sweeps", sweeps, 0)
-        seed = self.seed_ if random_state is None else _seed(random_state)
+        check_whole("n", n, 1)
+        check_whole("sweeps", sweeps, 0)
+        seed = self.seed_ if random_state is None else draw_seed(random_state)
         flat, drawn = flatten(self.network_), []
         for first in range(0, n, ROWS):
             generator = torch.Generator(device=self.device)
             generator.manual_seed(stream_key(seed, GIBBS, first))
             drawn.append(gibbs(flat, min(ROWS, n - first), sweeps=sweeps, generator=generator))
         return torch.cat(drawn).cpu().numpy().astype(np.float64)
-
-    @property
-    def confidences_(self) -> tuple[Confidence, ...]:
-        """Every formula with the confidence it began with and the one it has."""
-        return confidences(self.network_)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return names of the hidden units: the cubes of the knowledge, then ``hidden0``, ``hidden1``, ..."""
@@ -339,19 +269,15 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     # -- inside --
 
-    def _blocks(self, dtype: str, device: str) -> tuple[Block, ...]:
-        return blocks_of(self.layout_.blocks, dtype=getattr(torch, dtype), device=device)
-
-    def _rows(self, X: Any, dtype: str, device: str) -> Rows:
-        atoms = read_atoms(read_table(self, X, reset=False), self.layout_, dtype=dtype)
-        return _as_rows(atoms, dtype, device)
+    def _read(self, X: Any, dtype: str) -> Any:
+        return read_atoms(read_table(self, X, reset=False), self.layout_, dtype=dtype)
 
     def _each(self, X: Any, ways: int, value: Callable[[Part], Tensor]) -> Floats:
         """Return ``value`` of every row, a bounded number of rows at a time, in double precision."""
         check_is_fitted(self)
-        rows = self._rows(X, "float64", "cpu")
-        network = copy.deepcopy(self.network_).to(device="cpu", dtype=torch.float64)
-        blocks, found = self._blocks("float64", "cpu"), []
+        rows = rows_of(self._read(X, "float64"), dtype=torch.float64, device="cpu")
+        network, blocks = self._precise()
+        found = []
         for first in range(0, len(rows), ROWS):
             x = rows.batch(np.arange(first, min(first + ROWS, len(rows))))
             every = [
@@ -362,27 +288,9 @@ class LogicalRBM(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return torch.cat(found).numpy()
 
 
-def _as_rows(atoms: Any, dtype: str, device: str) -> Rows:
-    # torch warns of arrays it could not write into, such as those of pandas; nobody writes into them.
-    values = np.require(atoms, requirements="W") if isinstance(atoms, np.ndarray) else atoms
-    return rows_of(values, dtype=getattr(torch, dtype), device=device)
-
-
-# --- checks --------------------------------------------------------------------------------------
-
-
-def _seed(random_state: Any) -> int:
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"{name} is a whole number from {least} up, got {value!r}")
-
-
 def _check_parameters(estimator: LogicalRBM) -> None:
     for name, least in (("hidden", 0), ("batch_size", 1), ("max_epochs", 0), ("steps", 1)):
-        _check_whole(name, getattr(estimator, name), least)
+        check_whole(name, getattr(estimator, name), least)
     for name in ("learning_rate", "l1", "l2"):
         value = getattr(estimator, name)
         if not isinstance(value, Real) or not 0 <= float(value) < float("inf"):

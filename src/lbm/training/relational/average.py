@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.training.boltzmann.knowledge import Floats
 from lbm.training.learners.classifier import LBMClassifier
+from lbm.training.relational.scores import Bools
 
 FEW: Final = 200
 """Training examples of the rarer class below which machines are averaged."""
@@ -27,8 +28,6 @@ MACHINES: Final = 12
 TOGETHER: Final = 4
 """Settings that score together in an average."""
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 SettingT = TypeVar("SettingT")
 

@@ -24,11 +24,12 @@ from lbm.relations.columns.relevance import select as select_columns
 from lbm.relations.columns.transformer import RelationalColumns
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import Term
+from lbm.training.boltzmann.knowledge import Floats
 from lbm.training.learners.classifier import LBMClassifier
 from lbm.training.relational.average import fit_average, how_many, together
 from lbm.training.relational.folds import Names, make_folds
 from lbm.training.relational.rules import Rules, read_rules
-from lbm.training.relational.scores import Scores, mean_and_deviation, score, surprise
+from lbm.training.relational.scores import Bools, Scores, mean_and_deviation, score, surprise
 
 PARTS: Final = 3
 """Parts that training folds are dealt into to choose a setting."""
@@ -46,9 +47,6 @@ SCORES: Final = {
     "precision_area": "AUC-PR",
 }
 """Fields of :class:`Scores`, and what they are called in a table."""
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

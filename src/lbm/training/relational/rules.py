@@ -24,7 +24,8 @@ from lbm.relations.evidence.residual import Prepared
 from lbm.relations.evidence.weights import WEIGHTS
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import write
-from lbm.training.learners.fitting import read_knowledge
+from lbm.training.boltzmann.knowledge import Floats, Ints
+from lbm.training.learners.estimator import read_knowledge
 
 CHOOSING: Final = 128
 SCORING: Final = 512
@@ -33,9 +34,6 @@ SCORING: Final = 512
 Wrong labels leave many orders nearly as good, among which chains may never agree; to score an example, its
 chance to a hundredth is enough.
 """
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
-Floats = NDArray[np.float64]
+from lbm.training.boltzmann.knowledge import Floats
+
 Bools = NDArray[np.bool_]
 
 

@@ -7,35 +7,25 @@ and number of threads it ends bit for bit as a run that was never stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
-from sklearn.utils.class_weight import compute_sample_weight
 
 from lbm.knowledge.wire import write_whole
-from lbm.training.gradients.costs import Cost
-from lbm.training.gradients.descent import (
-    Data,
-    Ints,
-    Plan,
-    Progress,
-    from_state,
-    restore_best,
-    split,
-    steps,
-    to_state,
-)
-from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.learners.fitting import broken_rows, read_knowledge
-from lbm.training.storage.archive import Array, check_arrays, check_keys, pack, refuse, shown, typed, unpack
-from lbm.training.storage.arrays import knowledge_text
-from lbm.training.storage.examples import MISSING, CompactRows, Examples
-from lbm.training.storage.store import plain, read_history
+from lbm.machine.files import check_arrays, check_keys, pack, refuse, shown, typed, unpack
+from lbm.training.data.examples import Examples
+from lbm.training.gradients.descent import Progress, from_state, to_state
+from lbm.training.learners.classifier import LBMClassifier, Run
+from lbm.training.learners.classifier import prepare as begin_run
+from lbm.training.storage.store import knowledge_text, plain, read_history
+
+if TYPE_CHECKING:
+    from lbm.machine.files import Array
 
 FORMAT: Final = "lbm-checkpoint"
 
@@ -54,56 +44,10 @@ _NUMBERS: Final[dict[str, type[int] | type[float]]] = {
 _ENDS: Final = (None, "epochs", "patience", "seconds")
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """Training that can begin: a classifier with its first network, its data, and how to descend.
-
-    ``train`` and ``validation`` are numbers of rows; ``facts`` is what the run is made from.
-    """
-
-    classifier: LBMClassifier
-    data: Data
-    cost: Cost
-    plan: Plan
-    train: Ints
-    validation: Ints
-    facts: Mapping[str, Any]
-
-
 def prepare(classifier: LBMClassifier, examples: Examples) -> Run:
-    """Return the run of ``classifier.fit`` on these examples, not begun."""
-    layout, cost = examples.layout, classifier._cost()
-    classifier.n_features_in_ = len(layout.columns)
-    classifier.feature_names_in_ = np.array(layout.columns, dtype=object)
-    theory = read_knowledge(classifier.knowledge)
-    classifier._assemble(layout, examples.classes, examples.target, theory)
-    network = classifier.network_
-    dtype = network.weights.dtype
-    rows = CompactRows(examples.atoms, dtype=dtype, device=classifier.device)
-    with torch.no_grad():
-        network.visible_bias.copy_(torch.as_tensor(_log_odds(examples)))
-    weights = np.ones(len(rows))
-    if classifier.class_weight is not None:
-        weights = compute_sample_weight(classifier.class_weight, examples.classes[examples.kinds])
-    blocks = classifier._blocks(dtype, classifier.device)
-    data = Data(rows, examples.kinds, weights / weights.mean(), blocks, rows.gaps)
-    plan = classifier._plan(len(rows))
-    train, validation = split(data.kinds, classifier.validation_fraction, plan.seed)
-    classifier._conjecture(data, train)
-    return Run(classifier, data, cost, plan, train, validation, _facts(classifier, examples, plan))
-
-
-def finish(run: Run, progress: Progress) -> LBMClassifier:
-    """Return the classifier with the best parameters that a run came to."""
-    restore_best(progress)
-    progress.best = None
-    classifier = run.classifier
-    classifier.progress_ = progress
-    classifier.history_, classifier.stopped_ = tuple(progress.history), progress.finished
-    if classifier.hard:
-        numbers = np.arange(len(run.data.kinds), dtype=np.int64)
-        classifier.broken_ = broken_rows(run.classifier.network_.knowledge, run.data, numbers)
-    return classifier
+    """Return the run of ``classifier.fit`` on these examples, not begun, with what it is made from."""
+    run = begin_run(classifier, examples)
+    return replace(run, facts=_facts(run, examples))
 
 
 def train(
@@ -121,7 +65,7 @@ def train(
     it is told to stop; ``on_step`` is called after every batch.
     """
     saved = monotonic()
-    for _ in steps(progress, run.data, run.cost, run.plan, train=run.train, validation=run.validation):
+    for _ in run.steps(progress):
         stopping = stop()
         due = progress.position == 0 or monotonic() - saved >= every_seconds
         if path is not None and (due or stopping):
@@ -133,19 +77,9 @@ def train(
     return True
 
 
-def _log_odds(examples: Examples) -> Array:
-    """Return the log-odds of every atom's mean, where the biases of the columns begin."""
-    atoms = examples.atoms
-    ones, gone = np.zeros(atoms.shape[1]), np.zeros(atoms.shape[1])
-    for first in range(0, len(atoms), 4096):
-        part = atoms[first : first + 4096]
-        ones += (part == 1).sum(axis=0)
-        gone += (part == MISSING).sum(axis=0)
-    return np.asarray(np.log((ones + 1.0) / (len(atoms) - gone - ones + 1.0)))
-
-
-def _facts(classifier: LBMClassifier, examples: Examples, plan: Plan) -> dict[str, Any]:
+def _facts(run: Run, examples: Examples) -> dict[str, Any]:
     """Return what a run is made from, by name."""
+    classifier, plan = run.classifier, run.plan
     digest = blake2b(digest_size=16)
     for part in (examples.atoms, examples.kinds):
         digest.update(np.ascontiguousarray(part).data)

@@ -13,18 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from lbm.errors import FileError, MachineFileError, ParseError
+from lbm.machine.files import KINDS, MAX_HEADER, shown
 
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
     from lbm.machine.rbm import Machine
     from lbm.training.learners.classifier import LBMClassifier
-
-KINDS: Final = {
-    "lbm-machine": "a machine: lbm.load reads it",
-    "lbm-model": "a trained model: lbm.load reads it",
-    "lbm-checkpoint": "a checkpoint: `lbm train --resume` goes on with it",
-}
-"""Files of ours by the key of their header, and who reads them."""
 
 _THEORIES: Final = (".lbm", ".cnf", ".wcnf")
 
@@ -115,18 +109,14 @@ def save(thing: Theory | Machine | LBMClassifier, path: str | Path) -> None:
         _refuse_theory_ending(path, "a trained model")
         save_model(thing, path)
     else:
-        text = repr(thing)
-        shown = text if len(text) <= 60 else text[:60] + "..."
         raise TypeError(
-            f"expected a Theory, a Machine or a fitted LBMClassifier, got {shown}; "
+            f"expected a Theory, a Machine or a fitted LBMClassifier, got {shown(thing)}; "
             f"a formula is saved as lbm.Theory([formula])"
         )
 
 
 def kind_of(path: str | Path) -> str | None:
     """Return the key of KINDS that a file claims; None: it is none of ours, or cannot be read."""
-    from lbm.machine.store import MAX_HEADER
-
     try:
         with Path(path).open("rb") as file:
             length = int.from_bytes(file.read(8), "little")

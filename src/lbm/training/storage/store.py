@@ -10,28 +10,46 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import torch
+from scipy.sparse import csc_array
+from sklearn.utils.validation import check_is_fitted
 
 from lbm.errors import LbmError
+from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import write_whole
-from lbm.training.boltzmann.knowledge import label_names
-from lbm.training.boltzmann.network import LITERALS
+from lbm.machine.files import (
+    ascending,
+    check_arrays,
+    check_keys,
+    check_starts,
+    listed,
+    pack,
+    read_theory,
+    reason,
+    refuse,
+    shown,
+    theory_text,
+    typed,
+    unpack,
+)
+from lbm.training.boltzmann.knowledge import MAX_CONFIDENCE, Knowledge, known_as, label_names
+from lbm.training.boltzmann.network import LITERALS, Network
 from lbm.training.data.encoder import AtomEncoder
+from lbm.training.data.examples import MAX_CLASSES
 from lbm.training.data.table import Layout
 from lbm.training.gradients.descent import Epoch, begin
-from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.learners.fitting import Broken
-from lbm.training.storage.archive import Array, check_keys, listed, pack, reason, refuse, shown, typed, unpack
-from lbm.training.storage.arrays import network_arrays, network_of, theory_of
+from lbm.training.learners.classifier import Broken, LBMClassifier
+
+if TYPE_CHECKING:
+    from lbm.machine.files import Array
 
 FORMAT: Final = "lbm-model"
 """The one key of the header's metadata."""
-
-MAX_CLASSES: Final = 10_000
-"""Classes of a model in a file: label atoms by class are a matrix."""
 
 _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _CLASSES: Final[dict[str, tuple[type, ...]]] = {
@@ -43,6 +61,24 @@ _CLASSES: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(_WHOLE, (int,)),
 }
 """Types of arrays of classes, and the types that their values have in JSON."""
+
+_KNOWLEDGE: Final = {
+    "text": np.uint8,
+    "indptr": np.int64,
+    "indices": np.int64,
+    "signs": np.int8,
+    "positive": np.int64,
+    "owner": np.int64,
+    "unit": np.int64,
+    "initial": np.float64,
+    "fixed": np.uint8,
+}
+"""Types of the arrays of knowledge."""
+
+_PARTS: Final = ("columns", "constant", "empty", "encoded", "encoder", "named", "plain")
+_KEYS: Final = ("broken", "classes", "epsilon", "history", "layout", "parameters", "seed", "stopped",
+                "target", "trained")  # fmt: skip
+"""Keys of the layout, and of the document."""
 
 
 def save_model(classifier: LBMClassifier, path: str | Path) -> None:
@@ -68,11 +104,11 @@ def load_model(path: str | Path) -> LBMClassifier:
 
 def model_bytes(classifier: LBMClassifier) -> bytes:
     """Return the content of a model's file."""
-    from sklearn.utils.validation import check_is_fitted
-
     check_is_fitted(classifier)
     layout, network = classifier.layout_, classifier.network_
-    arrays = network_arrays(network)
+    arrays = {
+        f"parameter.{name}": values.detach().cpu().numpy() for name, values in network.named_parameters()
+    } | _pack_knowledge(network.knowledge)
     given = {name: value for name, value in classifier.get_params(deep=False).items() if name != "knowledge"}
     given["device"] = "cpu"
     if not isinstance(given["random_state"], (int, np.integer)):
@@ -82,12 +118,7 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
         "classes": {"dtype": _dtype_name(classifier.classes_), "values": classifier.classes_.tolist()},
         "epsilon": network.knowledge.epsilon,
         "history": [
-            {
-                "cost": epoch.cost,
-                "number": epoch.number,
-                "validation_accuracy": epoch.validation_accuracy,
-                "validation_cost": epoch.validation_cost,
-            }
+            {name: value for name, value in asdict(epoch).items() if name != "seconds"}
             for epoch in classifier.history_
         ],
         "layout": {
@@ -132,22 +163,14 @@ def _dtype_name(classes: Array) -> str:
 
 def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where: str) -> LBMClassifier:
     """Return a classifier from parts, each of which is checked before it is used."""
-    keys = ("broken", "classes", "epsilon", "history", "layout", "parameters", "seed", "stopped", "target",
-            "trained")  # fmt: skip
-    check_keys(document, keys, "a model", where)
+    check_keys(document, _KEYS, "a model", where)
     classifier = _read_parameters(document["parameters"], where)
     layout, named = _read_layout(document["layout"], where)
     classes = _read_classes(document["classes"], where)
     target = typed(document["target"], str, "the target", where)
     labels = label_names(target, classes.tolist())
-    network = network_of(
-        arrays,
-        columns=layout.atoms,
-        labels=labels,
-        epsilon=document["epsilon"],
-        literals=classifier.literals,
-        where=where,
-    )
+    knowledge = _read_knowledge(arrays, layout.atoms, labels, document["epsilon"], where)
+    network = _read_network(arrays, knowledge, classifier.literals, where)
     classifier.hidden, classifier.dtype = network.hidden, str(network.weights.dtype).removeprefix("torch.")
     classifier.knowledge = theory_of(network.knowledge)
     classifier.n_features_in_ = len(layout.columns)
@@ -197,9 +220,7 @@ def _read_parameter(name: str, value: Any, where: str) -> Any:
 
 
 def _read_layout(given: Any, where: str) -> tuple[Layout, bool]:
-    check_keys(
-        given, ("columns", "constant", "empty", "encoded", "encoder", "named", "plain"), "a layout", where
-    )
+    check_keys(given, _PARTS, "a layout", where)
     columns, constant, empty = (
         tuple(listed(given[key], str, "the name of a column", where))
         for key in ("columns", "constant", "empty")
@@ -253,10 +274,122 @@ def read_history(given: Any, where: str) -> tuple[Epoch, ...]:
             None if entry[key] is None else typed(entry[key], float, key, where)
             for key in ("validation_cost", "validation_accuracy")
         )
-        number, mean = (
-            typed(entry["number"], int, "number", where),
-            typed(entry["cost"], float, "cost", where),
-        )
+        number = typed(entry["number"], int, "number", where)
+        mean = typed(entry["cost"], float, "cost", where)
         spent = typed(entry.get("seconds", 0.0), float, "seconds", where)
         found.append(Epoch(number, mean, judged, right, spent))
     return tuple(found)
+
+
+# --- knowledge and parameters ---------------------------------------------------------------------
+
+
+def knowledge_text(knowledge: Knowledge) -> str:
+    """Return the formulae of knowledge in the text format, one a line."""
+    theory = theory_of(knowledge)
+    return "" if theory is None else theory_text(theory)
+
+
+def theory_of(knowledge: Knowledge) -> Theory | None:
+    """Return the formulae of knowledge as a theory; None: there are none."""
+    return Theory([(s.weight, s.formula) for s in knowledge.statements]) if knowledge.statements else None
+
+
+def _pack_knowledge(knowledge: Knowledge) -> dict[str, Array]:
+    signs = knowledge.signs
+    parts = {
+        "text": np.frombuffer(knowledge_text(knowledge).encode(), dtype=np.uint8),
+        "indptr": signs.indptr,
+        "indices": signs.indices,
+        "signs": signs.data,
+        "positive": knowledge.positive,
+        "owner": knowledge.owner,
+        "unit": knowledge.unit,
+        "initial": knowledge.initial,
+        "fixed": knowledge.fixed,
+    }
+    return {
+        f"knowledge.{name}": np.ascontiguousarray(part, dtype=_KNOWLEDGE[name])
+        for name, part in parts.items()
+    }
+
+
+def _read_knowledge(
+    arrays: Mapping[str, Array],
+    columns: tuple[str, ...],
+    labels: tuple[str, ...],
+    epsilon: object,
+    where: str,
+) -> Knowledge:
+    """Return knowledge as arrays; it is never compiled again, so that its units are those trained."""
+    parts = {name: arrays.get(f"knowledge.{name}") for name in _KNOWLEDGE}
+    for name, kind in _KNOWLEDGE.items():
+        part = parts[name]
+        if part is None or part.dtype != kind or part.ndim != 1:
+            refuse(where, f"expected one line of {kind.__name__} in knowledge.{name}, found otherwise")
+    found: dict[str, Array] = {name: part for name, part in parts.items() if part is not None}
+    starts, indices, signs = found["indptr"], found["indices"], found["signs"]
+    visible, units, formulae = len(columns) + len(labels), len(starts) - 1, len(found["initial"])
+    wanted = {"positive": units, "unit": len(found["owner"]), "signs": len(indices), "fixed": formulae}
+    for name, length in wanted.items():
+        if len(found[name]) != length:
+            refuse(where, f"expected knowledge.{name} of length {length}, found {len(found[name])}")
+    check_starts(starts, len(indices), "knowledge.indptr", where)
+    for name, high in (("indices", visible), ("owner", formulae), ("unit", units)):
+        numbers = found[name]
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < high):
+            refuse(where, f"expected numbers from 0 to {high - 1} in knowledge.{name}, found others")
+    if not ascending(indices, starts) or not (np.abs(signs) == 1).all():
+        refuse(where, "expected ascending atoms with signs 1 and -1 in each unit of knowledge, found others")
+    sums = np.concatenate([[0], np.cumsum(signs > 0)])
+    if (sums[starts[1:]] - sums[starts[:-1]] != found["positive"]).any():
+        refuse(where, "expected knowledge.positive to count the positive signs, found otherwise")
+    if not ((found["initial"] > 0) & (found["initial"] <= MAX_CONFIDENCE)).all():
+        refuse(where, f"expected confidences above 0 and up to {MAX_CONFIDENCE:g}, found others")
+    if not (type(epsilon) is float and 0 < epsilon < 1):
+        refuse(where, f"expected an epsilon strictly between 0 and 1, found {shown(epsilon)}")
+    names = map(known_as, (*columns, *labels))
+    theory = read_theory(
+        found["text"], "knowledge.text", formulae, names, where, what="formulae", owner="model"
+    )
+    return Knowledge(
+        columns=columns,
+        labels=labels,
+        signs=csc_array((signs, indices, starts), shape=(visible, units)),
+        positive=found["positive"],
+        owner=found["owner"],
+        unit=found["unit"],
+        initial=found["initial"],
+        fixed=found["fixed"] != 0,
+        statements=tuple(theory.statements),
+        epsilon=epsilon,
+    )
+
+
+def _read_network(arrays: Mapping[str, Array], knowledge: Knowledge, literals: str, where: str) -> Network:
+    """Return the network with its parameters, whose shapes are compared before it is made."""
+    given = {name[10:]: values for name, values in arrays.items() if name.startswith("parameter.")}
+    weights = given.get("weights")
+    if weights is None or weights.ndim != 2 or weights.dtype not in (np.float32, np.float64):
+        refuse(where, "expected a matrix of F32 or F64 in parameter.weights, found otherwise")
+    columns, labels, hidden = len(knowledge.columns), len(knowledge.labels), weights.shape[1]
+    shapes: dict[str, tuple[int, ...]] = {
+        "weights": (columns, hidden),
+        "label_weights": (labels, hidden),
+        "hidden_bias": (hidden,),
+        "visible_bias": (columns,),
+        "label_bias": (labels,),
+    }
+    if literals == "tied":
+        shapes["raw_confidence"] = (int((~knowledge.fixed).sum()),)
+    else:
+        shapes |= {"literal_weights": (knowledge.signs.nnz,), "literal_bias": (knowledge.units,)}
+    check_arrays(given, shapes, weights.dtype, where)
+    if unknown := [name for name in arrays if not name.startswith(("parameter.", "knowledge."))]:
+        refuse(where, f"expected parameters and knowledge, found also {shown(sorted(unknown))}")
+    dtype = torch.float32 if weights.dtype == np.float32 else torch.float64
+    network = Network(knowledge, hidden=hidden, literals=literals, dtype=dtype)
+    with torch.no_grad():
+        for name, values in network.named_parameters():
+            values.copy_(torch.from_numpy(given[name]))
+    return network

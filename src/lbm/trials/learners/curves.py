@@ -130,8 +130,9 @@ def _machine(
     epochs: int,
 ) -> Floats:
     """Return the curve of a machine; a clause is the one cube y ∧ body, of confidence 0.1 to begin with."""
+    from lbm.training.data.rows import rows_of
     from lbm.training.gradients.costs import cost_of
-    from lbm.training.gradients.descent import Data, Plan, rows_of, steps
+    from lbm.training.gradients.descent import Data, Plan, steps
     from lbm.training.learners.classifier import LBMClassifier
 
     model = LBMClassifier(

@@ -102,7 +102,7 @@ def predict_table(classifier: LBMClassifier, table: TableFile) -> Predictions:
 
 
 def _rows(classifier: LBMClassifier, table: TableFile) -> Iterator[tuple[Any, Any, Any]]:
-    from lbm.training.storage.examples import read_rows
+    from lbm.training.data.examples import read_rows
 
     classes = classifier.classes_.tolist()
     return read_rows(table, classifier.layout_, target=classifier.target_, classes=classes)

@@ -89,8 +89,8 @@ def _rows(classifier: LBMClassifier, data: str) -> tuple[Any, Any]:
     """Return atoms and classes of the first rows of a table; classes None: it does not have them."""
     import numpy as np
 
+    from lbm.training.data.examples import read_rows
     from lbm.training.data.files import HEAD_ROWS
-    from lbm.training.storage.examples import read_rows
 
     atoms: list[Any] = []
     kinds: list[Any] = []

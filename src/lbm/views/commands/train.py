@@ -16,10 +16,9 @@ from lbm.views.commands import options, streams, tables
 
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
+    from lbm.training.data.examples import Examples
     from lbm.training.gradients.descent import Epoch, Progress
-    from lbm.training.learners.classifier import LBMClassifier
-    from lbm.training.storage.checkpoint import Run
-    from lbm.training.storage.examples import Examples
+    from lbm.training.learners.classifier import LBMClassifier, Run
 
 
 class CostKind(StrEnum):
@@ -117,7 +116,7 @@ def train_model(
     theory = None if knowledge is None else streams.read_theory(knowledge, lenient=lenient)
     with streams.working("reading the table"):
         from lbm.training.learners.classifier import LBMClassifier
-        from lbm.training.storage.checkpoint import finish, prepare
+        from lbm.training.storage.checkpoint import prepare
         from lbm.training.storage.store import save_model
 
         with tables.plainly():
@@ -139,7 +138,7 @@ def train_model(
             run = prepare(classifier, examples)
     progress = _descend(run, output, resume)
     spent = progress.seconds
-    finish(run, progress)
+    run.finish(progress)
     save_model(classifier, output)
     _checkpoint(output).unlink(missing_ok=True)
     if plot is not None:
@@ -155,7 +154,7 @@ def train_model(
 
 def _read(data: str, target: str, theory: Theory | None) -> Examples:
     from lbm.knowledge.formula import atoms_of
-    from lbm.training.storage.examples import read_examples
+    from lbm.training.data.examples import read_examples
 
     mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
     with tables.opened(data) as table:

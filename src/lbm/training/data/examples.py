@@ -13,43 +13,19 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from lbm.errors import FileError
+from lbm.training.boltzmann.knowledge import Floats, Ints
 from lbm.training.data.files import CHUNK_CELLS, TableFile, find_column, reading
+from lbm.training.data.rows import MISSING, Bytes
 from lbm.training.data.table import Layout, fit_layout, read_atoms
-from lbm.training.gradients.descent import Ints
-from lbm.training.storage.store import MAX_CLASSES
 
-MISSING: Final = 255
-"""What stands for a missing value, beside 0 and 1."""
-
-Floats = NDArray[np.float64]
-Bytes = NDArray[np.uint8]
+MAX_CLASSES: Final = 10_000
+"""Classes of a model: label atoms by class are a matrix."""
 
 
-# --- rows of one byte per value ------------------------------------------------------------------
-
-
-class CompactRows:
-    """Rows of 0, 1 and MISSING in bytes, shape (rows, columns), made numbers one batch at a time."""
-
-    def __init__(self, values: Bytes, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
-        self.values, self.dtype, self.device = values, dtype, device
-        self.gaps = any(
-            bool((values[first : first + 4096] == MISSING).any()) for first in range(0, len(values), 4096)
-        )
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def batch(self, indices: Ints) -> Tensor:
-        """Return these rows, shape (indices, columns), with NaN where a value is missing."""
-        found = torch.from_numpy(self.values[indices])
-        x = found.to(device=self.device, dtype=self.dtype)
-        return x.masked_fill_(found.to(self.device) == MISSING, torch.nan) if self.gaps else x
+# --- one byte per value --------------------------------------------------------------------------
 
 
 def to_bytes(values: NDArray[Any]) -> Bytes | None:
