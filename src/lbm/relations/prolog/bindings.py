@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Union
 
-from lbm.relations.prolog.program import Rule
+from lbm.relations.prolog.program import ProgramRule
 from lbm.relations.prolog.terms import Compound, Term, Variable
 
 
@@ -53,7 +53,7 @@ class Compiled:
 
 
 @lru_cache(maxsize=10_000)
-def compile_rule(rule: Rule) -> Compiled:
+def compile_rule(rule: ProgramRule) -> Compiled:
     """Return a rule as templates."""
     slots: dict[str, Slot] = {}
     head = to_template(rule.head, slots)

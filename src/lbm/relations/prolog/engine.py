@@ -18,7 +18,7 @@ from lbm.relations.prolog.bindings import (
     to_template,
 )
 from lbm.relations.prolog.builtins import CONTROL_NAMES, LIBRARY, TESTS
-from lbm.relations.prolog.program import Predicate, Program, Rule
+from lbm.relations.prolog.program import Predicate, Program, ProgramRule
 from lbm.relations.prolog.terms import Compound, Term, Variable, key, write_short
 
 STEPS: Final = 100_000
@@ -225,7 +225,7 @@ class _Proof:
     def error(self, waiting: Any, message: str) -> ParseError:
         """Return an error that names the rule the next goal is from."""
         rule = waiting[1][-1]
-        if isinstance(rule, Rule):
+        if isinstance(rule, ProgramRule):
             return ParseError(message, source=rule.source, line=rule.line)
         return ParseError(message)
 

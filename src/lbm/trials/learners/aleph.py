@@ -23,7 +23,7 @@ import numpy as np
 from lbm.errors import FileError
 from lbm.relations.modes import Mode, read_modes
 from lbm.relations.problem import RelationalProblem
-from lbm.relations.prolog.program import Rule
+from lbm.relations.prolog.program import ProgramRule
 from lbm.relations.prolog.reader import read_clauses
 from lbm.relations.prolog.terms import Compound, Term, write, write_atom
 from lbm.trials.learners.relational import fold_of_examples, is_order, problem_named
@@ -312,5 +312,5 @@ def _mode(mode: Mode) -> str:
     return f"{'*' if mode.recall is None else mode.recall},{template}"
 
 
-def _rule(rule: Rule) -> str:
+def _rule(rule: ProgramRule) -> str:
     return write(rule.head if rule.body == "true" else Compound(":-", (rule.head, rule.body)))
