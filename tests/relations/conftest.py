@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from lbm.errors import FileError
-from lbm.relations.aleph import Aleph, find_aleph
 from lbm.relations.problem import RelationalProblem, make_problem
 from lbm.relations.prolog.reader import read_clauses
+from lbm.trials.learners.aleph import Aleph, find_aleph
 
 
 @pytest.fixture(scope="session")

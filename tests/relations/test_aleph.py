@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from lbm.errors import FileError, NoAnswer
-from lbm.relations import aleph as runner
-from lbm.relations.aleph import Aleph, AlephTheory, aleph_bottom_clauses, aleph_rules, find_aleph
 from lbm.relations.problem import load_problem
 from lbm.relations.saturate import saturate_all
+from lbm.trials.learners import aleph as runner
+from lbm.trials.learners.aleph import Aleph, AlephTheory, aleph_rules, find_aleph
+from tests.reference.aleph import aleph_bottom_clauses
 
 
 def agree(problem, depth, aleph):

@@ -21,7 +21,6 @@ from lbm.relations.evidence import (
     prepare,
     walk,
 )
-from lbm.relations.evidence.residual import part_of
 from lbm.relations.problem import load_problem
 
 ORDER = Path(__file__).parents[2] / "examples" / "order.lbm"
@@ -146,9 +145,9 @@ def test_counters_of_a_walk_stay_what_a_fresh_count_says():
     """Compiled and not compiled, a sweep keeps every hard clause, its counters and its scores right."""
     text = ORDER.read_text() + "1.5: ex(a, b) | ex(c, d)\n0.5: ex(d, a)\n2: ex(b, c) & ex(c, a) -> ex(d, b)\n"
     ready = prepare(ground(text, domains={"compound": "abcd"}))
-    clauses, _ = part_of(ready.bare, [0])
+    clauses, _ = ready.bare.part(0)
     rng = np.random.default_rng(5)
-    begun = walk.begin(clauses, range(clauses.atoms), rng)
+    models, _ = walk.begin(clauses, range(clauses.atoms), rng)
     literals = clauses.literals.astype(np.int64)
     codes = 2 * (np.abs(literals) - 1) + (literals < 0)
     owner = np.repeat(np.arange(len(clauses)), np.diff(clauses.starts))
@@ -164,7 +163,7 @@ def test_counters_of_a_walk_stay_what_a_fresh_count_says():
         return true, breaks, change
 
     for prepare_, sweep in ((walk.prepare, walk.sweep), (walk.prepare.py_func, walk.sweep.py_func)):
-        x = begun.models[:6].astype(np.int8)
+        x = models[:6].astype(np.int8)
         counters = counted(x, prepare_)
         for _ in range(20):
             before = (counters[0] > 0) @ clauses.weights

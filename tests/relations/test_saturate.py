@@ -10,7 +10,8 @@ from lbm.errors import LimitExceeded, ParseError
 from lbm.relations.problem import load_problem
 from lbm.relations.prolog.reader import read_term
 from lbm.relations.prolog.terms import write
-from lbm.relations.saturate import Saturation, saturate, saturate_all, variable_name
+from lbm.relations.questions import variable_name
+from lbm.relations.saturate import Saturation, saturate, saturate_all
 
 
 @pytest.mark.parametrize("name", ["alz_amine", "alz_acetyl", "alz_memory", "alz_toxic"])

@@ -9,7 +9,7 @@ folds.tsv  optional: in which fold each example is tested
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -55,8 +55,45 @@ class RelationalProblem:
         negative: Path | str | None = None,
         folds: Path | str | None = None,
     ) -> RelationalProblem:
-        """Return the problem whose files a directory holds: see :func:`load_problem`."""
-        return load_problem(directory, modes=modes, negative=negative, folds=folds)
+        """Return the problem whose files a directory holds.
+
+        Parameters
+        ----------
+        modes, negative, folds
+            Files to read instead of modes.pl, neg.pl and folds.tsv; a relative path is looked for where you
+            are, then in the directory. A file of folds has columns named ``example`` and ``fold``; or it has
+            two columns, a constant and the fold of all examples that mention it. With other negative
+            examples, folds.tsv is not read unless it is named.
+        """
+        directory = Path(directory)
+        if not directory.is_dir():
+            raise FileError(
+                f"cannot read {directory}: expected a directory with bk.pl, pos.pl, neg.pl and modes.pl"
+            )
+        operators = Operators()
+        background = read_file(directory / "bk.pl", operators=operators)
+        declared = [clause for clause in background if head_and_body(clause)[0] is None]
+        if modes is not None or (directory / "modes.pl").exists() or not _declares_modes(declared):
+            found = read_file(_find(directory, modes, "modes.pl"), operators=operators)
+            for clause in found:
+                if head_and_body(clause)[0] is not None:
+                    raise clause.error(f"expected a directive, ':- ...', found {write_short(clause.term)}")
+            declared += found
+        positive = read_file(directory / "pos.pl", operators=operators)
+        other = read_file(_find(directory, negative, "neg.pl"), operators=operators)
+        fold_file = (
+            None
+            if folds is None and (negative or not (directory / "folds.tsv").exists())
+            else folds or "folds.tsv"
+        )
+        problem = make_problem(directory.resolve().name, background, positive, other, declared)
+        warnings = list(problem.warnings)
+        read = None
+        if fold_file is not None:
+            read = read_folds(_find(directory, fold_file, "folds.tsv"), problem.positive, problem.negative)
+        elif (directory / "folds.tsv").exists():
+            warnings.append("folds.tsv is not read: it goes with neg.pl")
+        return replace(problem, folds=read, warnings=tuple(warnings))
 
     @property
     def examples(self) -> tuple[Term, ...]:
@@ -76,60 +113,8 @@ class RelationalProblem:
         return found
 
 
-def load_problem(
-    directory: Path | str,
-    *,
-    modes: Path | str | None = None,
-    negative: Path | str | None = None,
-    folds: Path | str | None = None,
-) -> RelationalProblem:
-    """Return the problem whose files a directory holds.
-
-    Parameters
-    ----------
-    modes, negative, folds
-        Files to read instead of modes.pl, neg.pl and folds.tsv; a relative path is looked for where you are,
-        then in the directory. A file of folds has columns named ``example`` and ``fold``; or it has two
-        columns, a constant and the fold of all examples that mention it. With other negative examples,
-        folds.tsv is not read unless it is named.
-    """
-    directory = Path(directory)
-    if not directory.is_dir():
-        raise FileError(
-            f"cannot read {directory}: expected a directory with bk.pl, pos.pl, neg.pl and modes.pl"
-        )
-    operators = Operators()
-    background = read_file(directory / "bk.pl", operators=operators)
-    declared = [clause for clause in background if head_and_body(clause)[0] is None]
-    if modes is not None or (directory / "modes.pl").exists() or not _declares_modes(declared):
-        found = read_file(_find(directory, modes, "modes.pl"), operators=operators)
-        for clause in found:
-            if head_and_body(clause)[0] is not None:
-                raise clause.error(f"expected a directive, ':- ...', found {write_short(clause.term)}")
-        declared += found
-    positive = read_file(directory / "pos.pl", operators=operators)
-    other = read_file(_find(directory, negative, "neg.pl"), operators=operators)
-    fold_file = (
-        None
-        if folds is None and (negative or not (directory / "folds.tsv").exists())
-        else folds or "folds.tsv"
-    )
-    problem = make_problem(directory.resolve().name, background, positive, other, declared)
-    warnings = list(problem.warnings)
-    read = None
-    if fold_file is not None:
-        read = read_folds(_find(directory, fold_file, "folds.tsv"), problem.positive, problem.negative)
-    elif (directory / "folds.tsv").exists():
-        warnings.append("folds.tsv is not read: it goes with neg.pl")
-    return RelationalProblem(
-        problem.name,
-        problem.background,
-        problem.positive,
-        problem.negative,
-        problem.modes,
-        read,
-        tuple(warnings),
-    )
+load_problem = RelationalProblem.load
+"""The name of :meth:`RelationalProblem.load` in version 0.1."""
 
 
 def make_problem(

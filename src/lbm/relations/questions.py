@@ -44,7 +44,7 @@ class Numbers:
     known: dict[tuple[object, Term], int] = field(default_factory=dict)
     terms: list[Term] = field(default_factory=list)
 
-    def of(self, term: Term, kind: Term) -> int:
+    def of(self, term: Term, kind: Term = "") -> int:
         """Return the number of a term met with a type."""
         name = (key(term), kind)
         number = self.known.get(name)
@@ -54,7 +54,7 @@ class Numbers:
         return number
 
 
-class Answer(NamedTuple):
+class Match(NamedTuple):
     """A literal that holds, and the terms it gives as outputs and as constants."""
 
     literal: Literal
@@ -62,7 +62,7 @@ class Answer(NamedTuple):
     constants: tuple[int, ...]
 
 
-class Question:
+class Caller:
     """One body mode, and what the background answered so far."""
 
     def __init__(self, mode: Mode, background: Program, numbers: Numbers, steps: int) -> None:
@@ -73,7 +73,7 @@ class Question:
         self.inputs, self.outputs, self.constants = (mode.at(sign) for sign in (INPUT, OUTPUT, CONSTANT))
         self.types = tuple(place.type for place in self.inputs)
         self.form = Form(mode)
-        self.remembered: dict[tuple[int, ...], list[Answer]] = {}
+        self.remembered: dict[tuple[int, ...], list[Match]] = {}
 
         # Facts are looked up, if nothing but arguments themselves is asked for; anything else is proved.
         predicate = background.predicates.get(mode.predicate)
@@ -83,22 +83,22 @@ class Question:
         self.fixed = {k: part for k, part in enumerate(arguments(mode.template)) if k not in holes}
         self.asked = tuple(sorted([place.path[0] for place in self.inputs] + list(self.fixed)))
 
-    def answers(self, given: tuple[int, ...]) -> Sequence[Answer]:
+    def matches(self, given: tuple[int, ...]) -> Sequence[Match]:
         """Return what holds for the numbers of some inputs, at most as many answers as the recall says."""
         found = self.remembered.get(given)
         if found is None:
             if len(self.remembered) >= REMEMBERED:
                 self.remembered.clear()
             terms = [self.numbers.terms[number] for number in given]
-            found = self.remembered[given] = [self._answer(atom) for atom in self._atoms(terms)]
+            found = self.remembered[given] = [self._match(atom) for atom in self._atoms(terms)]
         return found
 
-    def _answer(self, atom: tuple[Term, ...]) -> Answer:
+    def _match(self, atom: tuple[Term, ...]) -> Match:
         outputs, constants = (
             tuple([self.numbers.of(reach(atom, place.path), place.type) for place in places])
             for places in (self.outputs, self.constants)
         )
-        return Answer(self.form.literal(atom, self.numbers), outputs, constants)
+        return Match(self.form.literal(atom, self.numbers), outputs, constants)
 
     def _atoms(self, given: Sequence[Term]) -> Iterator[tuple[Term, ...]]:
         """Yield the arguments of each atom that holds."""
@@ -127,6 +127,16 @@ class Question:
                     line=mode.line,
                 )
             yield atom
+
+
+def variable_name(number: int) -> str:
+    """Return the name of a variable by its number, counted from 0.
+
+    >>> variable_name(0), variable_name(25), variable_name(26), variable_name(60)
+    ('A', 'Z', 'A1', 'I2')
+    """
+    letter = chr(ord("A") + number % 26)
+    return letter if number < 26 else f"{letter}{number // 26}"
 
 
 class Form:

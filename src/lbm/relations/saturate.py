@@ -20,7 +20,7 @@ from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS
 from lbm.relations.prolog.terms import Term, arguments, write_short
-from lbm.relations.questions import Answer, Form, Literal, Numbers, Question, fits, reach
+from lbm.relations.questions import Caller, Form, Literal, Match, Numbers, fits, reach, variable_name
 
 LITERALS: Final = 100_000
 """Literals that a bottom clause may have, unless another number is given."""
@@ -49,16 +49,6 @@ class BottomClause:
 
     def __str__(self) -> str:
         return f"{self.head}." if not self.body else f"{self.head} :-\n    " + ",\n    ".join(self.body) + "."
-
-
-def variable_name(number: int) -> str:
-    """Return the name of a variable by its number, counted from 0.
-
-    >>> variable_name(0), variable_name(25), variable_name(26), variable_name(60)
-    ('A', 'Z', 'A1', 'I2')
-    """
-    letter = chr(ord("A") + number % 26)
-    return letter if number < 26 else f"{letter}{number // 26}"
 
 
 def saturate(
@@ -186,7 +176,7 @@ class Saturation:
         self.numbers = Numbers()
         target = "/".join(map(str, problem.target))
         self.groups = [
-            [Question(mode, problem.background, self.numbers, steps) for mode in modes]
+            [Caller(mode, problem.background, self.numbers, steps) for mode in modes]
             for name, modes in problem.modes.for_target(problem.target)
             if name in problem.background.predicates or name in BUILTINS
         ]
@@ -228,24 +218,24 @@ class Saturation:
             last = layer == self.depth
             for group in self.groups:
                 # All modes of a predicate are asked before what they find counts.
-                found: list[tuple[Question, Answer]] = []
-                for question in group:
-                    if len(question.types) == 1 and (question.types[0], layer - 1) not in terms.given:
+                found: list[tuple[Caller, Match]] = []
+                for caller in group:
+                    if len(caller.types) == 1 and (caller.types[0], layer - 1) not in terms.given:
                         continue
-                    for inputs in _inputs(question.types, terms, layer - 1):
-                        answers = question.answers(inputs)
-                        left -= 1 + len(answers)
+                    for inputs in _inputs(caller.types, terms, layer - 1):
+                        matches = caller.matches(inputs)
+                        left -= 1 + len(matches)
                         if left < 0:
-                            raise self._limit(question.mode)
-                        found.extend([(question, answer) for answer in answers])
-                for question, (literal, outputs, constants) in found:
+                            raise self._limit(caller.mode)
+                        found.extend([(caller, match) for match in matches])
+                for caller, (literal, outputs, constants) in found:
                     for number in outputs:
                         terms.meet(number, layer)
                     for number in constants:
                         terms.meet(number, layer)
                     if last and wanted and outputs and wanted.isdisjoint(outputs):
                         continue  # in the last layer a literal has to lead to an output of the head
-                    for number, place in zip(outputs, question.outputs, strict=True):
+                    for number, place in zip(outputs, caller.outputs, strict=True):
                         terms.give(number, place.type)
                     body[literal] = None
                 if len(body) > self.literals:

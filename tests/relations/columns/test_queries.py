@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbm.errors import ParseError
-from lbm.relations.columns.answers import Answers
+from lbm.relations.columns.answers import Background
 from lbm.relations.columns.grow import Language, between, grow_columns
 from lbm.relations.columns.queries import read_column
 from lbm.relations.columns.transformer import RelationalColumns
@@ -218,8 +218,8 @@ def tiny(modes: str, background: str = "p(a, b). p(b, c). p(c, a). p(d, d)."):
 
 def test_a_literal_may_ask_for_the_same_variable_twice():
     problem = tiny(":- modeb(*, p(+o, -o)).", "p(a, c). p(b, d). p(c, c). p(d, d).")
-    columns = grow_columns(problem, Answers(problem), problem.examples, problem.labels, Language(support=0.0))
-    table = Answers(problem).evaluate(columns, problem.examples)
+    columns = grow_columns(Background(problem), problem.examples, problem.labels, Language(support=0.0))
+    table = Background(problem).evaluate(columns, problem.examples)
     named = dict(zip(map(str, columns), table.T.tolist(), strict=True))
     assert named["p(A,A)"] == [False, False, True, True]
 
@@ -257,8 +257,8 @@ def test_a_query_with_too_many_answers_is_left_out_and_the_rest_stays():
     problem = tiny(
         ":- modeb(*, p(+o, -o)). :- modeb(*, q(-o, -o)).", "p(a, b). p(b, c). q(a, a). q(b, b). q(c, c)."
     )
-    answers = Answers(problem, rows=8)
-    columns = grow_columns(problem, answers, problem.examples, problem.labels, Language(support=0.0))
+    answers = Background(problem, rows=8)
+    columns = grow_columns(answers, problem.examples, problem.labels, Language(support=0.0))
     names = [str(column) for column in columns]
     assert "p(A,B)" in names
     assert not any("q(B,C)" in name for name in names)
@@ -272,7 +272,7 @@ def test_reading_a_column_s_name_gives_the_same_column_values(drawn, features):
     )
     again = [read_column(name) for name in found.names_]
     assert [str(column) for column in again] == found.names_
-    answers = Answers(problem)
+    answers = Background(problem)
     table = found.transform(problem.examples).to_numpy(dtype=bool).reshape(len(problem.examples), -1)
     assert np.array_equal(answers.evaluate(again, problem.examples), table)
 
@@ -290,5 +290,5 @@ def test_terms_with_variables_inside_are_matched():
     asked = ["at(A,f(B,1))", "at(A,f(B,C)), p(B,D)", "count(at(A,B)) >= 1"]
     columns = [read_column(text) for text in asked]
     assert [str(column) for column in columns[:2]] == asked[:2]
-    table = Answers(problem).evaluate(columns, problem.examples)  # a, b, c, d
+    table = Background(problem).evaluate(columns, problem.examples)  # a, b, c, d
     assert table.astype(int).tolist() == [[1, 1, 1], [0, 0, 0], [0, 1, 1], [0, 0, 1]]

@@ -18,6 +18,7 @@ from lbm.errors import LimitExceeded, ParseError
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, is_comparison, substitute
 from lbm.relations.modes import Mode
 from lbm.relations.problem import RelationalProblem
+from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS, solve
 from lbm.relations.prolog.terms import (
     Compound,
@@ -25,11 +26,10 @@ from lbm.relations.prolog.terms import (
     Variable,
     arguments,
     is_ground,
-    key,
     signature,
     write_short,
 )
-from lbm.relations.questions import fits, reach
+from lbm.relations.questions import Numbers, fits, reach, variable_name
 
 ROWS: Final = 5_000_000
 """Solutions of one query, over all examples, that are kept at once."""
@@ -62,29 +62,31 @@ class Solutions:
         return np.bincount(self.rows[:, 0], minlength=examples)
 
 
-class Answers:
-    """What the background answers; terms are numbers here, and ``terms`` knows them."""
+class Background:
+    """What the background answers; terms are numbers here, and ``terms`` knows them.
+
+    ``modes`` are the body modes that determinations allow and whose predicates have clauses, in order.
+    """
 
     def __init__(self, problem: RelationalProblem, *, steps: int = STEPS, rows: int = ROWS) -> None:
         self.program = problem.background
         self.target = problem.target
+        self.modes = tuple(
+            mode
+            for _, modes in problem.modes.for_target(problem.target)
+            for mode in modes
+            if mode.predicate in self.program.predicates or mode.predicate in BUILTINS
+        )
         self.heads = tuple(mode for mode in problem.modes.head if mode.predicate == problem.target)
         self.steps = steps
         self.limit = rows
-        self.terms: list[Term] = []
-        self.numbers: dict[object, int] = {}
+        self.numbers = Numbers()
+        self.terms = self.numbers.terms
         self._tables: dict[tuple[Term, tuple[bool, ...]], dict[tuple[int, ...], Ints]] = {}
         self._whole: dict[Term, Ints] = {}
         self._magnitudes = np.zeros(0)
 
     # -- terms --
-
-    def number(self, term: Term) -> int:
-        """Return the number of a term."""
-        found = self.numbers.setdefault(key(term), len(self.terms))
-        if found == len(self.terms):
-            self.terms.append(term)
-        return found
 
     def magnitudes(self, numbers: Ints) -> NDArray[np.float64]:
         """Return the values of terms that are numbers, NaN for others."""
@@ -112,10 +114,12 @@ class Answers:
                 f"expected examples of one mode, found {len(modes)}: {' and '.join(map(str, modes))}"
             )
         paths = [place.path for mode in modes for place in mode.places]
-        rows = [[self.number(reach(arguments(example), path)) for path in paths] for example in examples]
+        rows = [[self.numbers.of(reach(arguments(example), path)) for path in paths] for example in examples]
         table = np.array(rows, dtype=np.int64).reshape(len(examples), len(paths))
         numbers = np.arange(len(examples), dtype=np.int64)[:, None]
-        return Solutions(tuple(map(variable, range(len(paths)))), np.concatenate([numbers, table], axis=1))
+        return Solutions(
+            tuple(map(variable_name, range(len(paths)))), np.concatenate([numbers, table], axis=1)
+        )
 
     # -- columns --
 
@@ -185,7 +189,7 @@ class Answers:
         first: dict[str, int] = {}
         for place, term in enumerate(goal.arguments):
             if not isinstance(term, Variable):
-                known[place] = np.full(len(rows), self.number(term), dtype=np.int64)
+                known[place] = np.full(len(rows), self.numbers.of(term), dtype=np.int64)
             elif term.name in solutions.names:
                 known[place] = solutions.values(term.name)
             else:
@@ -220,7 +224,9 @@ class Answers:
         """Return the answers, shape (answers, places), for each choice, a row of ``given``."""
         table = self._tables.setdefault((template, bound), {})
         if self.has_only_facts(template) and not table:
-            rows = self._facts(template)
+            rows = self._whole.get(template)
+            if rows is None:
+                rows = self._whole[template] = self._ask(template, (False,) * len(bound), ())
             keys = rows[:, np.flatnonzero(bound)]
             order = np.lexsort(keys.T[::-1]) if keys.shape[1] else np.arange(len(rows))
             keys, rows = keys[order], rows[order]
@@ -246,13 +252,6 @@ class Answers:
         predicate = None if name is None else self.program.predicates.get(name)
         return predicate is not None and not predicate.rules
 
-    def _facts(self, template: Term) -> Ints:
-        """Return all answers to a literal whose predicate has facts only, shape (answers, places)."""
-        if template not in self._whole:
-            places = _places(template)
-            self._whole[template] = self._ask(template, (False,) * len(places), ())
-        return self._whole[template]
-
     def _ask(self, template: Term, bound: tuple[bool, ...], choice: tuple[int, ...]) -> Ints:
         """Return the engine's answers to a literal, shape (answers, places)."""
         left = iter(choice)
@@ -265,23 +264,6 @@ class Answers:
                 raise ParseError(
                     f"expected answers without variables to {write_short(goal)}, found one that has some"
                 )
-            rows.add(tuple(map(self.number, row)))
+            rows.add(tuple(map(self.numbers.of, row)))
         flat = list(chain.from_iterable(sorted(rows)))
         return np.array(flat, dtype=np.int64).reshape(len(rows), len(bound))
-
-
-def _places(template: Term) -> list[str]:
-    found, todo = [], [template]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, Variable):
-            found.append(part.name)
-        todo.extend(reversed(arguments(part)))
-    return found
-
-
-def variable(number: int) -> str:
-    """Return the name of a query's variable by its number, from 0: A, B, ..., Z, A1, ..."""
-    from lbm.relations.saturate import variable_name
-
-    return variable_name(number)

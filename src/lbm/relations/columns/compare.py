@@ -22,13 +22,12 @@ from typing import Final
 import numpy as np
 
 from lbm.errors import ParseError
-from lbm.relations.columns.answers import Answers, Solutions, variable
-from lbm.relations.columns.grow import Harvest, Language, Open, children, usable_modes
+from lbm.relations.columns.answers import Background, Solutions
+from lbm.relations.columns.grow import Grower, Harvest, Language, Query
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename
 from lbm.relations.modes import Mode
-from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import Term, Variable, arguments, key, write
-from lbm.relations.questions import reach
+from lbm.relations.questions import reach, variable_name
 
 OBJECT: Final = "A"
 """What the object is called in its attributes."""
@@ -45,11 +44,7 @@ class Attribute:
 
 
 def comparison_columns(
-    problem: RelationalProblem,
-    answers: Answers,
-    examples: Sequence[Term],
-    labels: Sequence[bool],
-    language: Language,
+    answers: Background, examples: Sequence[Term], labels: Sequence[bool], language: Language
 ) -> list[Column]:
     """Return the columns that compare the two objects of examples; no two always agree, or never."""
     unique = dict(zip(examples, labels, strict=True))
@@ -58,9 +53,9 @@ def comparison_columns(
     paths = [place.path for place in head.places]
     met = [reach(arguments(example), paths[k]) for example in unique for k in (first, second)]
     objects = list({key(term): term for term in met}.values())
-    orders = dict(_orders(problem))
+    orders = dict(_orders(answers))
     columns: list[Column] = []
-    for attribute in _attributes(problem, answers, objects, head.places[first].type, orders, language):
+    for attribute in _attributes(answers, objects, head.places[first].type, orders, language):
         sides = _sides(attribute, first, second, len(head.places))
         columns += _columns(answers, attribute, sides, orders, language)
     columns = list(dict.fromkeys(columns))
@@ -85,16 +80,16 @@ def _pair(head: Mode) -> tuple[int, int]:
     )
 
 
-def _orders(problem: RelationalProblem) -> Iterator[tuple[Term, Mode]]:
+def _orders(answers: Background) -> Iterator[tuple[Term, Mode]]:
     """Yield types with a mode that orders them: its facts have no way back."""
-    for mode in usable_modes(problem):
+    for mode in answers.modes:
         places = mode.places
         if len(places) != 2 or mode.predicate[1] != 2 or mode.negated or places[0].type != places[1].type:
             continue
-        if problem.background.rules(*mode.predicate):
+        if answers.program.rules(*mode.predicate):
             continue
         below: dict[object, set[object]] = {}
-        for greater, less in problem.background.facts(*mode.predicate):
+        for greater, less in answers.program.facts(*mode.predicate):
             below.setdefault(key(greater), set()).add(key(less))
         try:
             TopologicalSorter(below).prepare()
@@ -108,8 +103,7 @@ def _orders(problem: RelationalProblem) -> Iterator[tuple[Term, Mode]]:
 
 
 def _attributes(
-    problem: RelationalProblem,
-    answers: Answers,
+    answers: Background,
     objects: Sequence[Term],
     kind: Term,
     orders: dict[Term, Mode],
@@ -117,22 +111,21 @@ def _attributes(
 ) -> Iterator[Attribute]:
     """Yield every chain of literals from an object to a term that some object has."""
     modes = [
-        mode
-        for mode in usable_modes(problem)
-        if mode.predicate not in {one.predicate for one in orders.values()}
+        mode for mode in answers.modes if mode.predicate not in {one.predicate for one in orders.values()}
     ]
-    numbers = np.array([[k, answers.number(term)] for k, term in enumerate(objects)], dtype=np.int64)
-    opened = [Open((), (kind,), Solutions((OBJECT,), numbers.reshape(-1, 2)))]
+    numbers = np.array([[k, answers.numbers.of(term)] for k, term in enumerate(objects)], dtype=np.int64)
+    grower = Grower(answers, 1, 1, language.cuts)
+    opened = [Query((), (kind,), Solutions((OBJECT,), numbers.reshape(-1, 2)))]
     for _ in range(language.size):
         grown = [
             (child, len(parent.types))
             for parent in opened
             for mode in modes
-            for child in children(answers, parent, mode, 1, 1, language.cuts)
+            for child in grower.children(parent, mode)
         ][: language.width]
         for child, old in grown:
             for k in range(min(old, len(child.types) - 1), len(child.types)):
-                yield Attribute(child.steps, variable(k), child.types[k], child.solutions)
+                yield Attribute(child.steps, variable_name(k), child.types[k], child.solutions)
         opened = [child for child, _ in grown]
 
 
@@ -145,9 +138,9 @@ def _sides(attribute: Attribute, first: int, second: int, arity: int) -> tuple[S
     inner = [name for name in attribute.solutions.names if name != OBJECT]
     found = []
     for side, place in enumerate((first, second)):
-        names: dict[str, Term] = {OBJECT: Variable(variable(place))}
+        names: dict[str, Term] = {OBJECT: Variable(variable_name(place))}
         for k, name in enumerate(inner):
-            names[name] = Variable(variable(arity + side * len(inner) + k))
+            names[name] = Variable(variable_name(arity + side * len(inner) + k))
         shown = names[attribute.name]
         assert isinstance(shown, Variable)
         found.append((rename(attribute.steps, names), shown.name))
@@ -158,7 +151,7 @@ def _sides(attribute: Attribute, first: int, second: int, arity: int) -> tuple[S
 
 
 def _columns(
-    answers: Answers,
+    answers: Background,
     attribute: Attribute,
     sides: tuple[Side, Side],
     orders: dict[Term, Mode],

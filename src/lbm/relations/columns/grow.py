@@ -8,20 +8,19 @@ always true is no column, but may grow into one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import LimitExceeded
-from lbm.relations.columns.answers import Answers, Solutions, variable
+from lbm.relations.columns.answers import Background, Solutions
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename, show
 from lbm.relations.columns.relevance import information
 from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode
-from lbm.relations.problem import RelationalProblem
-from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.terms import Term, Variable
+from lbm.relations.questions import variable_name
 
 Bools = NDArray[np.bool_]
 
@@ -58,7 +57,7 @@ class Language:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Open:
+class Query:
     """A query that may grow: its steps, the types of its variables, its solutions."""
 
     steps: tuple[Step, ...]
@@ -85,11 +84,7 @@ class Harvest:
 
 
 def grow_columns(
-    problem: RelationalProblem,
-    answers: Answers,
-    examples: Sequence[Term],
-    labels: Sequence[bool],
-    language: Language,
+    answers: Background, examples: Sequence[Term], labels: Sequence[bool], language: Language
 ) -> list[Column]:
     """Return the columns that examples and their labels suggest; no two always agree, or never."""
     unique = dict(zip(examples, labels, strict=True))
@@ -97,118 +92,119 @@ def grow_columns(
     support = language.least(len(unique))
     harvest = Harvest(np.array(list(unique.values()), dtype=bool), support)
     head = answers.head(next(iter(unique)))
-    opened = [Open((), tuple(place.type for place in head.places), start)]
+    opened = [Query((), tuple(place.type for place in head.places), start)]
+    grower = Grower(answers, len(head.places), support, language.cuts)
     seen: set[str] = set()
     for size in range(1, language.size + 1):
         grown = []
         for parent in opened:
-            for mode in usable_modes(problem):
-                for child in children(answers, parent, mode, len(head.places), support, language.cuts):
+            for mode in answers.modes:
+                for child in grower.children(parent, mode):
                     name = _standard(child.steps, len(head.places))
                     if name not in seen:
                         seen.add(name)
                         worth = _gather(answers, child, len(parent.types), language, harvest)
-                        grown.append(Open(child.steps, child.types, child.solutions, worth))
+                        grown.append(replace(child, worth=worth))
         if size < language.size:
             grown.sort(key=lambda child: -child.worth)
             opened = grown[: language.width]
     return list(harvest.columns.values())
 
 
-def usable_modes(problem: RelationalProblem) -> Iterator[Mode]:
-    """Yield the body modes that determinations allow and whose predicates have clauses, in order."""
-    for _, modes in problem.modes.for_target(problem.target):
-        for mode in modes:
-            if mode.predicate in problem.background.predicates or mode.predicate in BUILTINS:
-                yield mode
-
-
 # --- one literal more ----------------------------------------------------------------------------
 
 
-def children(
-    answers: Answers, parent: Open, mode: Mode, arity: int, support: int, cuts: int
-) -> Iterator[Open]:
-    """Yield the query with one more literal of a mode, for each choice of variables and constants."""
-    choices: list[list[int | None]] = []
-    for place in mode.places:
-        alike: list[int | None] = [k for k, kind in enumerate(parent.types) if kind == place.type]
-        choices.append(alike if place.sign == INPUT else [None, *alike] if place.sign == OUTPUT else [None])
-    for choice in product(*choices):
-        used = [k for k in choice if k is not None]
-        if parent.steps and not any(k >= arity for k in used):
-            continue  # it would be about the example alone: hidden units join such parts
-        if mode.negated:
-            if None not in choice:
-                goal = goal_of(mode, [Variable(variable(k)) for k in used])
-                yield from _opened(answers, parent, Absent((goal,)), (), support)
-            continue
-        names: list[Term] = []
-        types: list[Term] = []
-        for place, k in zip(mode.places, choice, strict=True):
-            names.append(Variable(variable(len(parent.types) + len(types) if k is None else k)))
-            if k is None:
-                types.append(place.type)
-        yield from _with_constants(answers, parent, mode, goal_of(mode, names), tuple(types), support, cuts)
+@dataclass(frozen=True, slots=True)
+class Grower:
+    """How queries grow: what answers them, and what a literal more must be.
 
+    Attributes
+    ----------
+    arity
+        How many arguments an example has: the variables that come first.
+    support
+        Examples at least that must have an answer.
+    cuts
+        Constants at most for a literal that the engine must prove.
+    """
 
-def _with_constants(
-    answers: Answers,
-    parent: Open,
-    mode: Mode,
-    goal: Goal,
-    types: tuple[Term, ...],
-    support: int,
-    cuts: int,
-) -> Iterator[Open]:
-    """Yield the query with a literal, for each choice of its constants that enough examples met."""
-    slots = [k for k, place in enumerate(mode.places) if place.sign == CONSTANT]
-    if not slots:
-        yield from _opened(answers, parent, goal, types, support)
-        return
-    whole = _extend(answers, parent.solutions, goal)
-    if whole is None or not len(whole.rows):
-        return
-    asked = [goal.arguments[k] for k in slots]
-    met = np.stack([whole.values(term.name) for term in asked if isinstance(term, Variable)], axis=1)
-    pairs = np.unique(np.concatenate([met, whole.rows[:, :1]], axis=1), axis=0)
-    distinct, examples = np.unique(pairs[:, :-1], axis=0, return_counts=True)
-    best = np.argsort(-examples, kind="stable")
-    if not answers.has_only_facts(goal.template):
-        best = best[:cuts]
-    for row in sorted(best[examples[best] >= support].tolist()):
-        terms = [answers.terms[number] for number in distinct[row].tolist()]
-        filled = list(goal.arguments)
-        names = len(parent.types)
-        kept: list[Term] = []
-        for k, (place, term) in enumerate(zip(mode.places, goal.arguments, strict=True)):
-            if place.sign == CONSTANT:
-                filled[k] = terms[slots.index(k)]
-            elif isinstance(term, Variable) and term.name not in parent.solutions.names:
-                filled[k] = Variable(variable(names + len(kept)))
-                kept.append(place.type)
-        # Asked anew with the constants in place: a rule may answer otherwise when it knows them.
-        yield from _opened(answers, parent, Goal(goal.template, tuple(filled)), tuple(kept), support)
+    answers: Background
+    arity: int
+    support: int
+    cuts: int
 
+    def children(self, parent: Query, mode: Mode) -> Iterator[Query]:
+        """Yield the query with one more literal of a mode, for each choice of variables and constants."""
+        choices: list[list[int | None]] = []
+        for place in mode.places:
+            alike: list[int | None] = [k for k, kind in enumerate(parent.types) if kind == place.type]
+            choices.append(
+                alike if place.sign == INPUT else [None, *alike] if place.sign == OUTPUT else [None]
+            )
+        for choice in product(*choices):
+            used = [k for k in choice if k is not None]
+            if parent.steps and not any(k >= self.arity for k in used):
+                continue  # it would be about the example alone: hidden units join such parts
+            if mode.negated:
+                if None not in choice:
+                    goal = goal_of(mode, [Variable(variable_name(k)) for k in used])
+                    yield from self._opened(parent, Absent((goal,)), ())
+                continue
+            names: list[Term] = []
+            types: list[Term] = []
+            for place, k in zip(mode.places, choice, strict=True):
+                names.append(Variable(variable_name(len(parent.types) + len(types) if k is None else k)))
+                if k is None:
+                    types.append(place.type)
+            yield from self._with_constants(parent, mode, goal_of(mode, names), tuple(types))
 
-def _opened(
-    answers: Answers, parent: Open, step: Step, types: tuple[Term, ...], support: int
-) -> Iterator[Open]:
-    """Yield the query with one more step, if enough examples have an answer."""
-    if step in parent.steps:
-        return
-    solutions = _extend(answers, parent.solutions, step)
-    if solutions is not None and len(np.unique(solutions.rows[:, 0])) >= support:
-        yield Open((*parent.steps, step), (*parent.types, *types), solutions)
+    def _with_constants(
+        self, parent: Query, mode: Mode, goal: Goal, types: tuple[Term, ...]
+    ) -> Iterator[Query]:
+        """Yield the query with a literal, for each choice of its constants that enough examples met."""
+        slots = [k for k, place in enumerate(mode.places) if place.sign == CONSTANT]
+        if not slots:
+            yield from self._opened(parent, goal, types)
+            return
+        whole = self._extend(parent.solutions, goal)
+        if whole is None or not len(whole.rows):
+            return
+        asked = [goal.arguments[k] for k in slots]
+        met = np.stack([whole.values(term.name) for term in asked if isinstance(term, Variable)], axis=1)
+        pairs = np.unique(np.concatenate([met, whole.rows[:, :1]], axis=1), axis=0)
+        distinct, examples = np.unique(pairs[:, :-1], axis=0, return_counts=True)
+        best = np.argsort(-examples, kind="stable")
+        if not self.answers.has_only_facts(goal.template):
+            best = best[: self.cuts]
+        for row in sorted(best[examples[best] >= self.support].tolist()):
+            terms = [self.answers.terms[number] for number in distinct[row].tolist()]
+            filled = list(goal.arguments)
+            names = len(parent.types)
+            kept: list[Term] = []
+            for k, (place, term) in enumerate(zip(mode.places, goal.arguments, strict=True)):
+                if place.sign == CONSTANT:
+                    filled[k] = terms[slots.index(k)]
+                elif isinstance(term, Variable) and term.name not in parent.solutions.names:
+                    filled[k] = Variable(variable_name(names + len(kept)))
+                    kept.append(place.type)
+            # Asked anew with the constants in place: a rule may answer otherwise when it knows them.
+            yield from self._opened(parent, Goal(goal.template, tuple(filled)), tuple(kept))
 
+    def _opened(self, parent: Query, step: Step, types: tuple[Term, ...]) -> Iterator[Query]:
+        """Yield the query with one more step, if enough examples have an answer."""
+        if step in parent.steps:
+            return
+        solutions = self._extend(parent.solutions, step)
+        if solutions is not None and len(np.unique(solutions.rows[:, 0])) >= self.support:
+            yield Query((*parent.steps, step), (*parent.types, *types), solutions)
 
-def _extend(answers: Answers, solutions: Solutions, step: Step) -> Solutions | None:
-    try:
-        return answers.extend(solutions, step)
-    except LimitExceeded as error:
-        if error.limit != "rows":
-            raise
-        return None  # so many answers tell little, and would not fit
+    def _extend(self, solutions: Solutions, step: Step) -> Solutions | None:
+        try:
+            return self.answers.extend(solutions, step)
+        except LimitExceeded as error:
+            if error.limit != "rows":
+                raise
+            return None  # so many answers tell little, and would not fit
 
 
 def _standard(steps: tuple[Step, ...], arity: int) -> str:
@@ -223,7 +219,7 @@ def _standard(steps: tuple[Step, ...], arity: int) -> str:
                 for term in goal.arguments:
                     if isinstance(term, Variable):
                         names.setdefault(term.name, Variable(f"V{len(names)}"))
-        names |= {variable(k): Variable(variable(k)) for k in range(arity)}
+        names |= {variable_name(k): Variable(variable_name(k)) for k in range(arity)}
         found.append(show(rename(order, names)))
     return min(found)
 
@@ -231,7 +227,7 @@ def _standard(steps: tuple[Step, ...], arity: int) -> str:
 # --- columns of one query ------------------------------------------------------------------------
 
 
-def _gather(answers: Answers, query: Open, old: int, language: Language, harvest: Harvest) -> float:
+def _gather(answers: Background, query: Query, old: int, language: Language, harvest: Harvest) -> float:
     """Note the columns of a query, and return the most that one of them tells about the labels."""
     examples = len(harvest.labels)
     counts = query.solutions.counts(examples)
@@ -241,7 +237,7 @@ def _gather(answers: Answers, query: Open, old: int, language: Language, harvest
         for least in _few(counts[counts > 0].astype(float), language.cuts)
     ]
     for k in range(old, len(query.types)):
-        name = variable(k)
+        name = variable_name(k)
         terms = query.solutions.values(name)
         sizes = answers.magnitudes(terms)
         if np.isfinite(sizes).all():
@@ -251,23 +247,18 @@ def _gather(answers: Answers, query: Open, old: int, language: Language, harvest
             for number in distinct.tolist():
                 values = np.zeros(examples, dtype=bool)
                 values[query.solutions.rows[terms == number, 0]] = True
-                column = Column(_closed(query, name, answers.terms[number]))
+                column = Column(rename(query.steps, {name: answers.terms[number]}))
                 worth.append(harvest.add(column, values))
     return max(worth)
 
 
-def _closed(query: Open, name: str, term: Term) -> tuple[Step, ...]:
-    """Return a query with a constant for one of its variables."""
-    return rename(query.steps, {name: term})
-
-
-def _is_measured(answers: Answers, distinct: NDArray[np.int64]) -> bool:
+def _is_measured(answers: Background, distinct: NDArray[np.int64]) -> bool:
     """Say whether terms are numbers with a fraction, which are compared by size alone."""
     return any(isinstance(answers.terms[number], float) for number in distinct.tolist())
 
 
 def _thresholds(
-    query: Open, name: str, sizes: NDArray[np.float64], cuts: int, harvest: Harvest
+    query: Query, name: str, sizes: NDArray[np.float64], cuts: int, harvest: Harvest
 ) -> Iterator[float]:
     """Note the columns that compare a number; what counts is the least, or the greatest, of an example's."""
     examples = len(harvest.labels)

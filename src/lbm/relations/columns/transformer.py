@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lbm.errors import MissingExtra, UnknownAtom
 from lbm.knowledge.formula import atom_name
-from lbm.relations.columns.answers import Answers
+from lbm.relations.columns.answers import Background
 from lbm.relations.columns.compare import comparison_columns
 from lbm.relations.columns.grow import Language, grow_columns
 from lbm.relations.columns.paper import bodies, literals, occurrences
@@ -120,7 +120,8 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
             columns = literals(bodies(self.saturation_, examples))
         else:
             find = grow_columns if self.features == "constants" else comparison_columns
-            columns = find(self.problem, self.answers_, examples, labels, self._language())
+            language = Language(self.size, self.support, self.cuts, self.constants, self.width)
+            columns = find(self.answers_, examples, labels, language)
         if self.select is not None and len(columns) > self.select:
             chosen = select(self._table(columns, examples), labels, self.select)
             columns = [columns[k] for k in sorted(chosen.tolist())]
@@ -164,9 +165,6 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
 
     # -- inside --
 
-    def _language(self) -> Language:
-        return Language(self.size, self.support, self.cuts, self.constants, self.width)
-
     def _check_predicates(self, column: Column | str) -> None:
         """Refuse a query about a predicate that nothing defines: it would be false of every example."""
         if isinstance(column, str):
@@ -184,7 +182,7 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         if self.features == "paper":
             self.saturation_ = Saturation(self.problem, depth=self.depth, steps=self.steps)
         else:
-            self.answers_ = Answers(self.problem, steps=self.steps)
+            self.answers_ = Background(self.problem, steps=self.steps)
 
     def _table(
         self, columns: Sequence[Column] | Sequence[str], examples: Sequence[Term]

@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.errors import ClashingLabels, LimitExceeded, NoAnswer, NoWorlds, UnknownAtom
+from lbm.errors import ClashingLabels, LimitExceeded, NoAnswer, NoWorlds
 from lbm.knowledge.clauses import Clauses
-from lbm.knowledge.formula import atom_name
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answer import Marginals
 from lbm.reasoning.clock import deadline_in, left, spent
@@ -22,12 +21,9 @@ from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.relations.evidence import orders
 from lbm.relations.evidence.residual import (
     Prepared,
-    Rules,
     label_weight,
-    part_of,
     prepare,
     reduce,
-    with_labels,
 )
 from lbm.relations.evidence.rules import ground
 from lbm.relations.evidence.walk import begin, clashing, is_possible, judged, walk
@@ -150,21 +146,14 @@ def marginals(
         raise ValueError(f"sweeps is a number from 2 up, got {sweeps}")
     if weight is not None:
         weight = float(label_weight(weight))
-    labels = {_number(ready.rules, name): bool(value) for name, value in evidence.items()}
-    asked = {name: _number(ready.rules, name) for name in queries}
+    labels = {ready.number(name): bool(value) for name, value in evidence.items()}
+    asked = {name: ready.number(name) for name in queries}
     run = _Run(ready, weight, temperature, np.random.default_rng(seed), sweeps, deadline_in(seconds))
     try:
         run.answer(labels, sorted(set(asked.values())))
     except NoWorlds:
-        raise _clash(ready.rules, labels if weight is None else {}) from None
+        raise _clash(ready, labels if weight is None else {}) from None
     return run.told(asked)
-
-
-def _number(rules: Rules, name: str) -> int:
-    number = rules.place.get(name) or rules.place.get(atom_name(name))
-    if number is None:
-        raise UnknownAtom(name, rules.place)
-    return number
 
 
 @dataclass(slots=True)
@@ -214,7 +203,7 @@ class _Run:
         must = orders.closure(order, known if self.weight is None else [])
         if must is None:
             raise NoWorlds
-        log_gain = order.gain / 10**self.ready.rules.scale
+        log_gain = order.gain / 10**self.ready.digits
         if self.weight is not None:
             for atom, value in known:
                 log_gain[order.ends(atom, value)] += self.weight
@@ -258,10 +247,10 @@ class _Run:
 
     def _others(self, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
         """Answer what is asked about atoms of no order."""
-        rules = self.ready.rules
+        clauses, digits = self.ready.clauses, self.ready.digits
         if self.weight is not None and labels:
-            rules, labels = with_labels(rules, labels, self.weight), {}
-        residual = reduce(rules, labels)
+            (clauses, digits), labels = self.ready.with_labels(labels, self.weight), {}
+        residual = reduce(clauses, labels)
         # What is asked may lie elsewhere, and hard labels still have to be possible.
         if residual is None or (labels and not is_possible(residual.clauses)):
             raise NoWorlds
@@ -274,9 +263,9 @@ class _Run:
                 self._note(number, 0.5, "undecided")
             else:
                 wanted.setdefault(code >> 1, []).append(number)
-        temperature = self.temperature * 10**rules.scale
+        temperature = self.temperature * 10**digits
         for component in sorted({int(residual.components[atom]) for atom in wanted}):
-            clauses, old = part_of(residual, [component])
+            clauses, old = residual.part(component)
             mine = [i for i, atom in enumerate(old.tolist()) if atom in wanted]
             answer = self._exactly if clauses.atoms <= EXACT_ATOMS else self._by_chains
             for i, (chance, status, said) in answer(clauses, mine, temperature).items():
@@ -290,21 +279,22 @@ class _Run:
         chances = {i: _rounded(found[theory.atoms[i]]) for i in asked}
         # Large weights may round a chance to 0 or 1 that is neither: what is settled, a solver proves.
         extreme = [i for i, chance in chances.items() if chance in _STATUS]
-        fixed = begin(clauses, extreme, self.rng).fixed if extreme else {}
+        fixed = begin(clauses, extreme, self.rng)[1] if extreme else {}
         return {
             i: (chance, _STATUS[fixed[i]] if i in fixed else "undecided", None)
             for i, chance in chances.items()
         }
 
     def _by_chains(self, clauses: WeightedClauses, asked: Sequence[int], temperature: float) -> _Parts:
-        begun = begin(clauses, asked, self.rng)
-        if not len(begun.models):
+        models, fixed = begin(clauses, asked, self.rng)
+        if not len(models):
             raise NoWorlds
-        told: _Parts = {i: (float(value), _STATUS[value], None) for i, value in begun.fixed.items()}
-        if not begun.open:
+        told: _Parts = {i: (float(value), _STATUS[value], None) for i, value in fixed.items()}
+        watched = [i for i in asked if i not in fixed]
+        if not watched:
             return told
         found, done = walk(
-            clauses, temperature, begun, begun.open, self.rng, sweeps=self.sweeps, deadline=self.deadline
+            clauses, temperature, models, watched, self.rng, sweeps=self.sweeps, deadline=self.deadline
         )
         self.done = max(self.done, done)
         self.note = f"{clauses.atoms} open atoms are too many to sum over"
@@ -360,12 +350,8 @@ def _as_theory(clauses: WeightedClauses) -> Theory:
     return Theory.from_clauses(packed, clauses.weights if clauses.weights.any() else None)
 
 
-def _clash(rules: Rules, labels: Mapping[int, bool]) -> NoWorlds:
+def _clash(ready: Prepared, labels: Mapping[int, bool]) -> NoWorlds:
     """Return the error for labels that clash with the rules; it names a minimal set of them."""
-    literals = [number if value else -number for number, value in labels.items()]
-    kept = clashing(rules.clauses, literals)
-    return (
-        ClashingLabels({rules.names[abs(literal) - 1]: literal > 0 for literal in kept})
-        if kept
-        else NoWorlds()
-    )
+    kept = clashing(ready.clauses, [number if value else -number for number, value in labels.items()])
+    named = {ready.atoms[abs(literal) - 1]: literal > 0 for literal in kept}
+    return ClashingLabels(named) if named else NoWorlds()

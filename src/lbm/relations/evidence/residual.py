@@ -6,7 +6,7 @@ Labels settle much by propagation, and what stays open says each thing once: whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from lbm.errors import NoWorlds, WeightError
-from lbm.knowledge.numbers import Weight, as_weight
+from lbm.errors import NoWorlds, UnknownAtom, WeightError
+from lbm.knowledge.formula import atom_name
+from lbm.knowledge.numbers import Weight, as_weight, digits_of
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import weighted_clauses
 from lbm.reasoning.engine.presolve import WeightedClauses, presolve
@@ -27,26 +28,6 @@ DIGITS: Final = 6
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rules:
-    """Ground rules as weighted clauses, made once for all the evidence they will meet.
-
-    Attributes
-    ----------
-    place
-        The number of each atom, from 1; definitional atoms have none.
-    clauses
-        The rules; weights are whole, times 10^scale, and 0 for a hard clause.
-    names
-        The atoms by number, definitional ones included.
-    """
-
-    place: Mapping[str, int]
-    clauses: WeightedClauses
-    names: tuple[str, ...]
-    scale: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +42,7 @@ class Residual:
         Shape (atoms of the rules,): for an open atom the literal that it equals here, 2·atom and one more if
         negated; -1: nothing is said of it any more, so that it is as likely as not.
     clauses
-        What the open atoms have to keep, or lose a weight; whole weights, times 10^scale.
+        What the open atoms have to keep, or lose a weight.
     components
         Shape (atoms here,): the number of the component of each.
     """
@@ -70,39 +51,21 @@ class Residual:
     code: Codes
     clauses: WeightedClauses
     components: NDArray[np.int32]
-    scale: int
 
-
-def pack(theory: Theory) -> Rules:
-    """Return ground rules as clauses."""
-    packed = weighted_clauses(theory)
-    clauses, weights = packed.clauses, packed.weights
-    if weights is None:
-        weights = np.zeros(len(clauses), np.int64)
-    known = {name: number for number, name in enumerate(theory.atoms, start=1)}
-    return Rules(
-        known,
-        WeightedClauses(len(clauses.atoms), clauses.literals, clauses.starts, weights),
-        clauses.atoms,
-        packed.scale,
-    )
-
-
-def with_labels(rules: Rules, labels: Mapping[int, bool], weight: float) -> Rules:
-    """Return the rules and every label as one more clause, of this weight."""
-    exact = label_weight(weight)
-    digits = max(0, -int(exact.as_tuple().exponent)) if not isinstance(exact, int) else 0
-    scale = max(rules.scale, digits)
-    old = rules.clauses
-    units = np.array([number if value else -number for number, value in labels.items()], np.int32)
-    added = np.full(len(units), int(exact * 10**scale), np.int64)
-    clauses = WeightedClauses(
-        old.atoms,
-        np.concatenate([old.literals, units]),
-        np.concatenate([old.starts, old.starts[-1] + 1 + np.arange(len(units))]),
-        np.concatenate([old.weights * 10 ** (scale - rules.scale), added]),
-    )
-    return Rules(rules.place, clauses, rules.names, scale)
+    def part(self, component: int) -> tuple[WeightedClauses, Ints]:
+        """Return the clauses of a component, atoms renumbered, and the old number of each atom, from 0."""
+        clauses = self.clauses
+        wanted = self.components == component
+        old = np.flatnonzero(wanted)
+        new = np.cumsum(wanted)
+        sizes = np.diff(clauses.starts)
+        there = wanted[np.abs(clauses.literals) - 1]
+        # Every clause lies in one component, and presolving leaves no empty one.
+        kept = there[clauses.starts[:-1]]
+        literals = clauses.literals[there]
+        renamed = (np.sign(literals) * new[np.abs(literals) - 1]).astype(np.int32)
+        starts = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+        return WeightedClauses(len(old), renamed, starts, clauses.weights[kept]), old
 
 
 def label_weight(weight: float) -> Weight:
@@ -115,27 +78,25 @@ def label_weight(weight: float) -> Weight:
     return exact
 
 
-def reduce(rules: Rules, labels: Mapping[int, bool]) -> Residual | None:
+def reduce(problem: WeightedClauses, labels: Mapping[int, bool]) -> Residual | None:
     """Return what is left where the labels hold; None: propagation finds that rules and labels clash.
 
     Units are propagated, and literals that imply one another in a circle of two-literal clauses become one;
     then again, until nothing changes. Models stay the same, one to one but for atoms nothing is said of.
     """
-    total = rules.clauses.atoms
-    value = np.zeros(total, np.int8)
-    code = 2 * np.arange(total)
-    problem, fixed = rules.clauses, dict(labels)
+    value = np.zeros(problem.atoms, np.int8)
+    code = 2 * np.arange(problem.atoms)
     while True:
-        found = presolve(problem, pure=False, fixed=fixed)
+        found = presolve(problem, pure=False, fixed=labels)
         if found is None:
             return None
         _follow(value, code, found.fixed, found.kept)
-        problem, fixed = found.problem, {}
+        problem, labels = found.problem, {}
         leaders = _leaders(problem)
         if leaders is None:
             return None
         if (leaders == np.arange(len(leaders))).all():
-            return Residual(value, code, problem, found.components, rules.scale)
+            return Residual(value, code, problem, found.components)
         code[code >= 0] = leaders[code[code >= 0]]
         problem = _renamed(problem, leaders)
 
@@ -178,44 +139,41 @@ def _renamed(problem: WeightedClauses, leaders: Codes) -> WeightedClauses:
     return WeightedClauses(problem.atoms, literals, problem.starts, problem.weights)
 
 
-def part_of(residual: Residual, components: Sequence[int]) -> tuple[WeightedClauses, Ints]:
-    """Return the clauses of some components, atoms renumbered, and the old number of each atom, from 0."""
-    clauses = residual.clauses
-    wanted = np.isin(residual.components, components)
-    old = np.flatnonzero(wanted)
-    new = np.cumsum(wanted)
-    sizes = np.diff(clauses.starts)
-    there = wanted[np.abs(clauses.literals) - 1]
-    # Every clause lies in one component, and presolving leaves no empty one.
-    kept = np.zeros(len(sizes), bool)
-    kept[np.repeat(np.arange(len(sizes)), sizes)[there]] = True
-    literals = clauses.literals[there]
-    renamed = (np.sign(literals) * new[np.abs(literals) - 1]).astype(np.int32)
-    starts = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
-    return WeightedClauses(len(old), renamed, starts, clauses.weights[kept]), old
-
-
 # --- rules made ready -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Ground rules, made ready once for all the labels they will meet.
+    """Ground rules as weighted clauses, made ready once for all the labels they will meet.
 
     Attributes
     ----------
-    rules, bare
-        The rules as clauses, and what they leave open without any label.
+    atoms
+        The atoms by number, from 1; definitional ones follow, which have no number in ``place``.
+    clauses
+        The rules; weights are whole, times 10^digits, and 0 for a hard clause.
+    bare
+        What they leave open without any label.
     orders
         The components of ``bare`` that are strict total orders.
-    place
+    within
         For the atoms of ``bare`` in one of them, their numbers there.
     """
 
-    rules: Rules
+    atoms: tuple[str, ...]
+    place: Mapping[str, int]
+    clauses: WeightedClauses
+    digits: int
     bare: Residual
     orders: dict[int, Order]
-    place: dict[int, int]
+    within: dict[int, int]
+
+    def number(self, name: str) -> int:
+        """Return the number of an atom of the rules, written in any way."""
+        number = self.place.get(name) or self.place.get(atom_name(name))
+        if number is None:
+            raise UnknownAtom(name, self.place)
+        return number
 
     def order_of(self, number: int) -> int | None:
         """Return the order that an atom of the rules is about, if it is about one."""
@@ -226,29 +184,46 @@ class Prepared:
     def literal(self, number: int) -> tuple[int, bool]:
         """Return the atom of its order that an atom of the rules equals, and whether it is its negation."""
         code = int(self.bare.code[number - 1])
-        return self.place[code >> 1], bool(code & 1)
+        return self.within[code >> 1], bool(code & 1)
+
+    def with_labels(self, labels: Mapping[int, bool], weight: float) -> tuple[WeightedClauses, int]:
+        """Return the rules and every label as one more clause, of this weight; and the digits of weights."""
+        exact = label_weight(weight)
+        digits = max(self.digits, digits_of(exact))
+        old = self.clauses
+        units = np.array([number if value else -number for number, value in labels.items()], np.int32)
+        added = np.full(len(units), int(exact * 10**digits), np.int64)
+        clauses = WeightedClauses(
+            old.atoms,
+            np.concatenate([old.literals, units]),
+            np.concatenate([old.starts, old.starts[-1] + 1 + np.arange(len(units))]),
+            np.concatenate([old.weights * 10 ** (digits - self.digits), added]),
+        )
+        return clauses, digits
 
 
 def prepare(theory: Theory) -> Prepared:
     """Return ground rules made ready for labels; raise NoWorlds if propagation finds that they clash."""
-    rules = pack(theory)
-    bare = reduce(rules, {})
+    packed = weighted_clauses(theory)
+    atoms, literals, starts = packed.clauses.atoms, packed.clauses.literals, packed.clauses.starts
+    weights = np.zeros(len(packed.clauses), np.int64) if packed.weights is None else packed.weights
+    clauses = WeightedClauses(len(atoms), literals, starts, weights)
+    bare = reduce(clauses, {})
     if bare is None:
         raise NoWorlds
+    place = {name: number for number, name in enumerate(theory.atoms, start=1)}
     names: dict[int, tuple[str, bool]] = {}
-    for name, number in rules.place.items():
-        code = int(bare.code[number - 1])
+    for name, code in zip(theory.atoms, bare.code.tolist(), strict=False):
         if code >= 0:
             names.setdefault(code >> 1, (name, bool(code & 1)))
-    found: dict[int, Order] = {}
-    place: dict[int, int] = {}
+    orders: dict[int, Order] = {}
+    within: dict[int, int] = {}
     for component in range(int(bare.components.max(initial=-1)) + 1):
         members = np.flatnonzero(bare.components == component).tolist()
         if len(members) < 3 or any(atom not in names for atom in members):
             continue
-        clauses, old = part_of(bare, [component])
-        order = recognise(clauses, [names[atom] for atom in old.tolist()])
+        order = recognise(bare.part(component)[0], [names[atom] for atom in members])
         if order is not None:
-            found[component] = order
-            place.update((atom, i) for i, atom in enumerate(old.tolist()))
-    return Prepared(rules, bare, found, place)
+            orders[component] = order
+            within.update((atom, i) for i, atom in enumerate(members))
+    return Prepared(atoms, place, clauses, packed.scale, bare, orders, within)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -43,35 +43,23 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Begin:
-    """Models to begin with, and what was proven on the way.
+def begin(
+    clauses: WeightedClauses, watched: Collection[int], rng: np.random.Generator
+) -> tuple[Bools, dict[int, bool]]:
+    """Return models far apart, with each watched atom true in one and false in another if it can be.
 
-    Attributes
-    ----------
-    models
-        Shape (models, atoms), those with rare values first; none: the hard clauses allow no world.
-    fixed
-        Watched atoms, from 0, that have one value in all models.
-    open
-        Watched atoms for which there is a model of either kind.
+    The models have shape (models, atoms), those with rare values first; none: the hard clauses allow no
+    world. With them, the watched atoms, from 0, that have one value in all models: for every other one there
+    is a model of either kind.
     """
-
-    models: Bools
-    fixed: dict[int, bool]
-    open: frozenset[int]
-
-
-def begin(clauses: WeightedClauses, watched: Collection[int], rng: np.random.Generator) -> Begin:
-    """Return models far apart, with each watched atom true in one and false in another if it can be."""
     found: dict[bytes, Bools] = {}
+    fixed: dict[int, bool] = {}
     with closing(_Oracle(clauses)) as oracle:
         for _ in range(LANES):
             model = oracle.solve(rng.random(clauses.atoms) < 0.5)
             if model is None:
-                return Begin(np.zeros((0, clauses.atoms), bool), {}, frozenset())
+                return np.zeros((0, clauses.atoms), bool), {}
             found.setdefault(model.tobytes(), model)
-        fixed: dict[int, bool] = {}
         for atom in sorted(watched):
             values = {bool(model[atom]) for model in found.values()}
             if len(values) == 2:
@@ -82,7 +70,7 @@ def begin(clauses: WeightedClauses, watched: Collection[int], rng: np.random.Gen
                 fixed[atom] = value
             else:
                 found.setdefault(model.tobytes(), model)
-    return Begin(np.array(list(found.values())[::-1]), fixed, frozenset(watched) - fixed.keys())
+    return np.array(list(found.values())[::-1]), fixed
 
 
 def is_possible(clauses: WeightedClauses) -> bool:
@@ -151,7 +139,7 @@ class _Oracle:
 def walk(
     clauses: WeightedClauses,
     temperature: float,
-    begun: Begin,
+    models: Bools,
     watched: Collection[int],
     rng: np.random.Generator,
     *,
@@ -162,10 +150,11 @@ def walk(
 
         P(x) ∝ exp(score(x)/τ) over the models of the hard clauses
 
-    There have to be models with a watched atom true and with it false: see :func:`judged` for the rest.
+    Chains begin in the models; there have to be some with a watched atom true and with it false. See
+    :func:`judged` for the rest.
     """
     columns = np.array(sorted(watched), np.int64)
-    starts = begun.models[np.arange(LANES) % len(begun.models)]
+    starts = models[np.arange(LANES) % len(models)]
     seen = ((x[:, columns], score) for x, score in _states(clauses, temperature, starts, rng))
     found, done = judged(seen, clauses.atoms, sweeps=sweeps, deadline=deadline)
     # Where all chains began alike and stayed so, they may have missed the other models.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Union
 
-from lbm.relations.prolog.program import Rule
+from lbm.relations.prolog.program import ProgramRule
 from lbm.relations.prolog.terms import Compound, Term, Variable
 
 
@@ -31,14 +31,14 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pattern:
+class Shape:
     """A compound term with slots in it."""
 
     functor: str
     arguments: tuple[Template, ...]
 
 
-Template = Union[str, int, float, Compound, Variable, Slot, Pattern]  # noqa: UP007
+Template = Union[str, int, float, Compound, Variable, Slot, Shape]  # noqa: UP007
 Frame = list[Any]
 """The values of a rule's variables; None: not met yet. The last entry is the rule, for messages."""
 
@@ -53,12 +53,12 @@ class Compiled:
 
 
 @lru_cache(maxsize=10_000)
-def compile_rule(rule: Rule) -> Compiled:
+def compile_rule(rule: ProgramRule) -> Compiled:
     """Return a rule as templates."""
     slots: dict[str, Slot] = {}
     head = to_template(rule.head, slots)
     body = to_template(rule.body, slots)
-    given = head.arguments if isinstance(head, Compound | Pattern) else ()
+    given = head.arguments if isinstance(head, Compound | Shape) else ()
     return Compiled(tuple(given), body, len(slots))
 
 
@@ -75,8 +75,8 @@ def to_template(term: Term, slots: dict[str, Slot]) -> Template:
         elif ready:
             given = tuple(built[len(built) - len(part.arguments) :])
             del built[len(built) - len(part.arguments) :]
-            held = any(isinstance(one, Slot | Pattern) for one in given)
-            built.append(Pattern(part.functor, given) if held else part)
+            held = any(isinstance(one, Slot | Shape) for one in given)
+            built.append(Shape(part.functor, given) if held else part)
         else:
             todo.append((True, part))
             todo.extend((False, one) for one in reversed(part.arguments))
@@ -110,19 +110,21 @@ class Bindings:
 
     def bind(self, cell: Cell, term: Value) -> bool:
         """Bind an unbound cell, unless the term holds it: no term is inside itself."""
-        if isinstance(term, Compound) and self._occurs(cell, term):
+        if isinstance(term, Compound) and self.holds_cell(term, cell):
             return False
         cell.content = term
         self.trail.append(cell)
         return True
 
-    def _occurs(self, cell: Cell, term: Value) -> bool:
+    def holds_cell(self, term: Value, cell: Cell | None = None) -> bool:
+        """Say whether a term holds an unbound cell: this one, or without one, any."""
         todo: list[Any] = [term]
         while todo:
             part = self.value(todo.pop())
-            if part is cell:
-                return True
-            if isinstance(part, Compound):
+            if type(part) is Cell:
+                if cell is None or part is cell:
+                    return True
+            elif type(part) is Compound:
                 todo.extend(one for one in part.arguments if isinstance(one, Cell | Compound))
         return False
 
@@ -166,7 +168,7 @@ class Bindings:
             elif type(other) is Cell:
                 if not self.bind(other, self.build(part, frame)):
                     return False
-            elif kind is Pattern:
+            elif kind is Shape:
                 if (
                     type(other) is not Compound
                     or other.functor != part.functor
@@ -190,7 +192,7 @@ class Bindings:
                 known = frame[template.number] = Cell()
             found: Value = known
             return found
-        if not isinstance(template, Pattern):
+        if not isinstance(template, Shape):
             return template
         built: list[Any] = []
         todo: list[tuple[bool, Any]] = [(False, template)]
@@ -198,7 +200,7 @@ class Bindings:
             ready, part = todo.pop()
             if isinstance(part, Slot):
                 built.append(self.build(part, frame))
-            elif not isinstance(part, Pattern):
+            elif not isinstance(part, Shape):
                 built.append(part)
             elif ready:
                 given = tuple(built[len(built) - len(part.arguments) :])
@@ -210,17 +212,19 @@ class Bindings:
         whole: Value = built[0]
         return whole
 
-    def resolve(self, term: Value) -> Any:
-        """Return a term without bound cells; unbound ones stay."""
+    def resolve(self, term: Value, names: dict[Cell, Variable] | None = None) -> Any:
+        """Return a term without bound cells; unbound ones stay, or are the variables that ``names`` notes."""
         term = self.value(term)
-        if not isinstance(term, Compound):
+        if type(term) is str:  # as most are
             return term
         built: list[Any] = []
         todo: list[tuple[bool, Any]] = [(False, term)]
         while todo:
             ready, part = todo.pop()
             part = self.value(part)
-            if not isinstance(part, Compound):
+            if type(part) is not Compound:
+                if names is not None and type(part) is Cell:
+                    part = names.setdefault(part, Variable(f"_{len(names)}"))
                 built.append(part)
             elif ready:
                 given = tuple(built[len(built) - len(part.arguments) :])
@@ -231,14 +235,3 @@ class Bindings:
                 todo.append((True, part))
                 todo.extend((False, one) for one in reversed(part.arguments))
         return built[0]
-
-    def is_ground(self, term: Value) -> bool:
-        """Say whether a term holds no unbound cell."""
-        todo: list[Any] = [term]
-        while todo:
-            part = self.value(todo.pop())
-            if isinstance(part, Cell):
-                return False
-            if isinstance(part, Compound):
-                todo.extend(one for one in part.arguments if isinstance(one, Cell | Compound))
-        return True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from lbm.relations.prolog.bindings import Bindings, Cell, Value
-from lbm.relations.prolog.program import make_program
+from lbm.relations.prolog.program import CONTROL, make_program
 from lbm.relations.prolog.reader import read_clauses
 from lbm.relations.prolog.terms import (
     CONS,
@@ -35,20 +35,8 @@ LIBRARY: Final = make_program(
 )
 """Predicates that are built in and have clauses; a program's own go before."""
 
-CONTROL_NAMES: Final = frozenset(
-    {
-        ("!", 0),
-        ("true", 0),
-        ("fail", 0),
-        ("false", 0),
-        (",", 2),
-        (";", 2),
-        ("->", 2),
-        ("\\+", 1),
-        ("not", 1),
-        ("call", 1),
-    }
-)
+CONTROL_NAMES: Final = CONTROL | {("!", 0)}
+"""What the engine itself opens."""
 
 
 # --- arithmetic --------------------------------------------------------------------------------------
@@ -62,31 +50,21 @@ def _divide(a: Number, b: Number) -> Number:
     return a / b
 
 
-def _truncated(a: Number, b: Number) -> int:
-    _whole(a, b)
-    quotient = abs(int(a)) // abs(int(b))
+def _whole(operation: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
+    """Return an operation that refuses all but integers."""
+
+    def checked(a: Number, b: Number) -> int:
+        for number in (a, b):
+            if not isinstance(number, int):
+                raise TypeError(f"expected an integer, found {number}")
+        return operation(int(a), int(b))
+
+    return checked
+
+
+def _truncated(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def _whole(*numbers: Number) -> None:
-    for number in numbers:
-        if not isinstance(number, int):
-            raise TypeError(f"expected an integer, found {number}")
-
-
-def _modulo(a: Number, b: Number) -> Number:
-    _whole(a, b)
-    return a % b
-
-
-def _remainder(a: Number, b: Number) -> Number:
-    _whole(a, b)
-    return a - b * _truncated(a, b)
-
-
-def _floored(a: Number, b: Number) -> Number:
-    _whole(a, b)
-    return a // b
 
 
 def _power(a: Number, b: Number) -> Number:
@@ -100,11 +78,10 @@ def _power(a: Number, b: Number) -> Number:
     return math.pow(a, b)
 
 
-def _shift(a: Number, b: Number) -> Number:
-    _whole(a, b)
+def _shift(a: int, b: int) -> int:
     if b > MAX_BITS:
         raise ArithmeticError(f"expected a shift of at most {MAX_BITS} bits, found {b}")
-    return int(a) << int(b) if b >= 0 else int(a) >> -int(b)
+    return a << b if b >= 0 else a >> -b
 
 
 def _rounded(a: Number) -> int:
@@ -112,9 +89,10 @@ def _rounded(a: Number) -> int:
 
 
 _TWO: Final[dict[str, Callable[[Number, Number], Number]]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "//": _truncated, "div": _floored,
-    "mod": _modulo, "rem": _remainder, "min": min, "max": max, "**": _power, "^": _power, "<<": _shift,
-    ">>": lambda a, b: _shift(a, -b), "atan2": math.atan2, "atan": math.atan2,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "//": _whole(_truncated),
+    "div": _whole(operator.floordiv), "mod": _whole(operator.mod),
+    "rem": _whole(lambda a, b: a - b * _truncated(a, b)), "min": min, "max": max, "**": _power, "^": _power,
+    "<<": _whole(_shift), ">>": _whole(lambda a, b: _shift(a, -b)), "atan2": math.atan2, "atan": math.atan2,
 }  # fmt: skip
 _ONE: Final[dict[str, Callable[[Number], Number]]] = {
     "-": operator.neg, "+": operator.pos, "abs": abs, "sign": lambda a: type(a)((a > 0) - (a < 0)),
@@ -252,7 +230,7 @@ TESTS: Final[dict[tuple[str, int], Test]] = {
     ("compound", 1): _of_type(Compound),
     ("var", 1): _of_type(Cell),
     ("nonvar", 1): lambda bindings, given: not isinstance(bindings.value(given[0]), Cell),
-    ("ground", 1): lambda bindings, given: bindings.is_ground(given[0]),
+    ("ground", 1): lambda bindings, given: not bindings.holds_cell(given[0]),
     **{(name, 2): _comparison(name) for name in _COMPARE},
 }
 

@@ -11,14 +11,14 @@ from lbm.relations.prolog.bindings import (
     Bindings,
     Cell,
     Frame,
-    Pattern,
+    Shape,
     Slot,
     Value,
     compile_rule,
     to_template,
 )
 from lbm.relations.prolog.builtins import CONTROL_NAMES, LIBRARY, TESTS
-from lbm.relations.prolog.program import Predicate, Program, Rule
+from lbm.relations.prolog.program import Predicate, Program, ProgramRule
 from lbm.relations.prolog.terms import Compound, Term, Variable, key, write_short
 
 STEPS: Final = 100_000
@@ -64,35 +64,7 @@ def solve(
         waiting = (template, frame, 0, waiting)
     for _ in islice(proof.run(waiting), answers):
         names: dict[Cell, Variable] = {}
-        yield {
-            name: _plain(proof.bindings.resolve(frame[slot.number]), names) for name, slot in slots.items()
-        }
-
-
-def _plain(value: Value, names: dict[Cell, Variable]) -> Term:
-    """Return a term whose cells are variables again; the same cell is the same variable."""
-    if isinstance(value, Cell):
-        return names.setdefault(value, Variable(f"_{len(names)}"))
-    if not isinstance(value, Compound):
-        return value
-    built: list[Any] = []
-    todo: list[tuple[bool, Any]] = [(False, value)]
-    while todo:
-        ready, part = todo.pop()
-        if isinstance(part, Cell):
-            built.append(names.setdefault(part, Variable(f"_{len(names)}")))
-        elif not isinstance(part, Compound):
-            built.append(part)
-        elif ready:
-            given = tuple(built[len(built) - len(part.arguments) :])
-            del built[len(built) - len(part.arguments) :]
-            kept = all(one is before for one, before in zip(given, part.arguments, strict=True))
-            built.append(part if kept else Compound(part.functor, given))
-        else:
-            todo.append((True, part))
-            todo.extend((False, one) for one in reversed(part.arguments))
-    plain: Term = built[0]
-    return plain
+        yield {name: proof.bindings.resolve(frame[slot.number], names) for name, slot in slots.items()}
 
 
 class _CutTo:
@@ -155,7 +127,7 @@ class _Proof:
                 continue
             name = (
                 (goal.functor, len(goal.arguments))
-                if type(goal) is Pattern or type(goal) is Compound
+                if type(goal) is Shape or type(goal) is Compound
                 else (goal, 0)
                 if type(goal) is str
                 else None
@@ -163,7 +135,7 @@ class _Proof:
             if name is None:
                 raise self.error(waiting, f"expected a goal, found {self.shown(waiting)}")
             predicate = self.program.predicates.get(name)
-            if predicate is None and name in CONTROL_NAMES and name not in TESTS:
+            if predicate is None and name in CONTROL_NAMES:
                 waiting = self.control(name[0], goal, frame, cut, rest)
                 continue
             given = tuple([bindings.build(one, frame) for one in goal.arguments]) if name[1] else ()
@@ -197,7 +169,7 @@ class _Proof:
         if name == ";":
             other = goal.arguments[1], frame, cut, rest
             choices.append((self.bindings.mark(), iter((other,))))
-            if isinstance(first, Pattern | Compound) and first.functor == "->" and len(first.arguments) == 2:
+            if isinstance(first, Shape | Compound) and first.functor == "->" and len(first.arguments) == 2:
                 condition, then = first.arguments
                 return condition, frame, height, (_CutTo(height), frame, 0, (then, frame, cut, rest))
             return first, frame, cut, rest
@@ -248,12 +220,12 @@ class _Proof:
         goal, frame, _, _ = waiting
         if isinstance(goal, _CutTo):
             return "!"
-        return write_short(_plain(self.bindings.resolve(self.bindings.build(goal, frame)), {}))
+        return write_short(self.bindings.resolve(self.bindings.build(goal, frame), {}))
 
     def error(self, waiting: Any, message: str) -> ParseError:
         """Return an error that names the rule the next goal is from."""
         rule = waiting[1][-1]
-        if isinstance(rule, Rule):
+        if isinstance(rule, ProgramRule):
             return ParseError(message, source=rule.source, line=rule.line)
         return ParseError(message)
 

@@ -27,7 +27,7 @@ CONTROL: Final = frozenset({(",", 2), (";", 2), ("->", 2), ("\\+", 1), ("not", 1
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ProgramRule:
     """A clause with a body, or a fact with variables, whose body is ``true``; and where it was read."""
 
     head: Term
@@ -51,7 +51,7 @@ class Predicate:
     name: str
     arity: int
     facts: tuple[tuple[Term, ...], ...] = ()
-    rules: tuple[tuple[int, Rule], ...] = ()
+    rules: tuple[tuple[int, ProgramRule], ...] = ()
     tables: dict[tuple[int, ...], dict[tuple[object, ...], list[int]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -94,7 +94,7 @@ class Program:
         predicate = self.predicates.get((name, arity))
         return predicate.facts if predicate is not None else ()
 
-    def rules(self, name: str, arity: int) -> Sequence[Rule]:
+    def rules(self, name: str, arity: int) -> Sequence[ProgramRule]:
         """Return the rules of a predicate."""
         predicate = self.predicates.get((name, arity))
         return [rule for _, rule in predicate.rules] if predicate is not None else ()
@@ -112,7 +112,7 @@ class Program:
 def make_program(clauses: Iterable[Clause]) -> Program:
     """Return the program that clauses make; directives among them are left out."""
     facts: dict[Signature, list[tuple[Term, ...]]] = {}
-    rules: dict[Signature, list[tuple[int, Rule]]] = {}
+    rules: dict[Signature, list[tuple[int, ProgramRule]]] = {}
     for clause in clauses:
         head, body = head_and_body(clause)
         if head is None:
@@ -124,7 +124,7 @@ def make_program(clauses: Iterable[Clause]) -> Program:
             facts.setdefault(name, []).append(arguments(head))
         else:
             before = len(facts.setdefault(name, []))
-            rules.setdefault(name, []).append((before, Rule(head, body, clause.source, clause.line)))
+            rules.setdefault(name, []).append((before, ProgramRule(head, body, clause.source, clause.line)))
     return Program(
         {
             (name, arity): Predicate(name, arity, tuple(each), tuple(rules.get((name, arity), ())))
