@@ -105,15 +105,16 @@ def _run(arguments: list[str], started: float | None) -> int:
 
     from lbm.errors import LbmError
     from lbm.reasoning.engine import ready
-    from lbm.views.commands import app, options, streams
+    from lbm.views import commands
+    from lbm.views.commands import shared
 
     ready.tell = _remark
-    streams.begin()
+    shared.begin()
     if started is not None:
-        options.count_from(started)
+        shared.count_from(started)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error: Any = typer.BadParameter.__mro__[1]
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(commands.app)
     try:
         with warnings.catch_warnings(), command.make_context("lbm", arguments) as context:
             warnings.showwarning = _show_warning
@@ -126,7 +127,7 @@ def _run(arguments: list[str], started: float | None) -> int:
         raise LbmError(f"{message}; '{path} --help' tells more") from error
     except LbmError as error:
         if "--json" in arguments:
-            streams.say_refusal(error)
+            shared.say_refusal(error)
         raise
 
 

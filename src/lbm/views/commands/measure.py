@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
+from typer import Argument
 
 from lbm.errors import ParseError
-from lbm.views.commands import options, streams
-
-World = Annotated[
-    str,
-    typer.Argument(metavar="WORLD", help="Every atom's value, as 'n=1 r=0', the way lbm models prints it."),
-]
+from lbm.views.commands import shared
 
 
 def log_partition_of(
-    file: options.File,
-    given: options.Given = None,
-    distribution: options.About = options.Distribution.logical,
-    temperature: options.Temperature = 1.0,
-    confidence: options.Confidence = 5.0,
-    seconds: options.Seconds = 60.0,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
-    seed: options.Seed = None,
+    file: shared.File,
+    given: shared.Given = None,
+    distribution: shared.About = "logical",
+    temperature: shared.Temperature = 1.0,
+    confidence: shared.Confidence = 5.0,
+    seconds: shared.Seconds = 60.0,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
+    seed: shared.Seed = None,
 ) -> int:
     """Print log Z: Z sums exp(score/τ) over the models, or exp(-F) over the worlds of the machine.
 
@@ -36,14 +31,14 @@ def log_partition_of(
 
     With --json: log_partition, distribution, temperature, confidence, error (0 if it is exact), note.
     """
-    theory = streams.read_theory(file, lenient=lenient)
+    theory = shared.read_theory(file, lenient=lenient)
     from lbm.reasoning.query import log_partition
 
-    with streams.working("summing over worlds"):
+    with shared.working("summing over worlds"):
         found = log_partition(
             theory,
             given=given,
-            distribution=distribution.value,
+            distribution=distribution,
             temperature=temperature,
             confidence=confidence,
             seconds=seconds,
@@ -53,36 +48,38 @@ def log_partition_of(
     more = {"error": getattr(found, "error", 0.0), "note": note or None}
     _say("log_partition", found, distribution, temperature, confidence, as_json, more)
     if note and not as_json:
-        streams.remark(f"estimated by population annealing, not exact, since {note}")
+        shared.remark(f"estimated by population annealing, not exact, since {note}")
     return 0
 
 
 def log_probability_of(
-    file: options.File,
-    world: World,
-    given: options.Given = None,
-    distribution: options.About = options.Distribution.logical,
-    temperature: options.Temperature = 1.0,
-    confidence: options.Confidence = 5.0,
-    seconds: options.Seconds = 60.0,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
+    file: shared.File,
+    world: Annotated[
+        str, Argument(metavar="WORLD", help="Every atom's value, as 'n=1 r=0', the way lbm models prints it.")
+    ],
+    given: shared.Given = None,
+    distribution: shared.About = "logical",
+    temperature: shared.Temperature = 1.0,
+    confidence: shared.Confidence = 5.0,
+    seconds: shared.Seconds = 60.0,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
 ) -> int:
     """Print the logarithm of a world's probability, exactly; -inf for a world that cannot be.
 
     Exit status as for log-partition. With --json: log_probability (null for minus infinity), distribution,
     temperature, confidence.
     """
-    theory = streams.read_theory(file, lenient=lenient)
+    theory = shared.read_theory(file, lenient=lenient)
     from lbm.reasoning.query import log_probability
 
     values = read_world(world)
-    with streams.working("summing over worlds"):
+    with shared.working("summing over worlds"):
         found = log_probability(
             theory,
             values,
             given=given,
-            distribution=distribution.value,
+            distribution=distribution,
             temperature=temperature,
             confidence=confidence,
             seconds=seconds,
@@ -130,22 +127,22 @@ def read_world(text: str) -> dict[str, bool]:
 def _say(
     name: str,
     found: float,
-    distribution: options.Distribution,
+    distribution: str,
     temperature: float,
     confidence: float,
     as_json: bool,
     more: dict[str, Any] | None = None,
 ) -> None:
     if not as_json:
-        streams.say(repr(found))
+        shared.say(repr(found))
         return
     from lbm.reasoning.answer import finite
 
-    said = confidence if distribution is options.Distribution.machine else None
-    streams.say_json(
+    said = confidence if distribution == "machine" else None
+    shared.say_json(
         {
             name: finite(found),
-            "distribution": distribution.value,
+            "distribution": distribution,
             "temperature": temperature,
             "confidence": said,
             **(more or {}),
