@@ -9,10 +9,11 @@ from html import escape
 from importlib import resources
 from typing import Any, Final
 
+from lbm.knowledge.printed import counted
 from lbm.trials.part import Section, Table
 from lbm.trials.pictures import Picture
 from lbm.trials.runner import Outcome
-from lbm.trials.words import counted, seconds
+from lbm.trials.words import seconds
 
 LISTED: Final = 30
 """Missing pieces of a part that are named; the others are counted."""

@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Sequence
 from typing import Final
 
+from lbm.knowledge.printed import counted
 from lbm.trials.part import Key, Piece, Row, Section, Table, columns, number, numbers, prose, where
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import GRID, cover_by, expected_coverage, expected_draws
-from lbm.trials.words import counted, seconds, share, spread, times, whole
+from lbm.trials.words import seconds, share, spread, times, whole
 
 NAME: Final = "coverage"
 TITLE: Final = "Coverage: samples until every model was seen"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
+from lbm.knowledge.printed import counted
 from lbm.trials.part import Key, Piece, Row, Section, Table, columns, numbers, prose, where
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import cover_by, list_models
-from lbm.trials.words import counted, seconds, times, whole
+from lbm.trials.words import seconds, times, whole
 
 NAME: Final = "time"
 TITLE: Final = "Time: until every model was collected"

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from lbm.knowledge.printed import counted
 from lbm.views.commands import shared
-from lbm.views.commands.shared import counted, say
+from lbm.views.commands.shared import say
 
 if TYPE_CHECKING:
     from lbm.knowledge.formula import Formula

@@ -11,8 +11,9 @@ import typer
 from typer import Option
 
 from lbm.errors import FileError
+from lbm.knowledge.printed import counted
 from lbm.views.commands import shared
-from lbm.views.commands.shared import counted, say
+from lbm.views.commands.shared import say
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -17,6 +17,7 @@ from lbm.views.commands import shared
 if TYPE_CHECKING:
     from lbm.relations.problem import RelationalProblem
     from lbm.training.data.files import TableFile
+    from lbm.training.learners.classifier import LBMClassifier
 
 Table = Annotated[
     str, Argument(metavar="DATA", help="A table: .csv or .parquet, or - for CSV on standard input.")
@@ -62,6 +63,14 @@ def opened(data: str) -> Iterator[TableFile]:
         path = Path(folder, "table.csv")
         path.write_bytes(shared.read_stdin())
         yield open_table(path, name=shared.STANDARD_INPUT)
+
+
+def rows_for(classifier: LBMClassifier, table: TableFile) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the rows of a table in parts, as a model takes them: the frame, its atoms and its classes."""
+    from lbm.training.storage.examples import read_rows
+
+    classes = classifier.classes_.tolist()
+    return read_rows(table, classifier.layout_, target=classifier.target_, classes=classes)
 
 
 @contextmanager

@@ -45,8 +45,9 @@ def log_partition_of(
             seed=seed,
         )
     note = getattr(found, "note", "")
-    more = {"error": getattr(found, "error", 0.0), "note": note or None}
-    _say("log_partition", found, distribution, temperature, confidence, as_json, more)
+    about = _about(distribution, temperature, confidence)
+    error = getattr(found, "error", 0.0)
+    _say({"log_partition": found, **about, "error": error, "note": note or None}, as_json)
     if note and not as_json:
         shared.remark(f"estimated by population annealing, not exact, since {note}")
     return 0
@@ -84,7 +85,7 @@ def log_probability_of(
             confidence=confidence,
             seconds=seconds,
         )
-    _say("log_probability", found, distribution, temperature, confidence, as_json)
+    _say({"log_probability": found, **_about(distribution, temperature, confidence)}, as_json)
     return 0
 
 
@@ -124,27 +125,17 @@ def read_world(text: str) -> dict[str, bool]:
     return values
 
 
-def _say(
-    name: str,
-    found: float,
-    distribution: str,
-    temperature: float,
-    confidence: float,
-    as_json: bool,
-    more: dict[str, Any] | None = None,
-) -> None:
-    if not as_json:
-        shared.say(repr(found))
-        return
+def _about(distribution: str, temperature: float, confidence: float) -> dict[str, Any]:
+    said = confidence if distribution == "machine" else None
+    return {"distribution": distribution, "temperature": temperature, "confidence": said}
+
+
+def _say(facts: dict[str, Any], as_json: bool) -> None:
+    """Print the first of the facts, a number; or all of them, where one that is not finite is null."""
     from lbm.reasoning.answer import finite
 
-    said = confidence if distribution == "machine" else None
-    shared.say_json(
-        {
-            name: finite(found),
-            "distribution": distribution,
-            "temperature": temperature,
-            "confidence": said,
-            **(more or {}),
-        }
-    )
+    name, found = next(iter(facts.items()))
+    if as_json:
+        shared.say_json({**facts, name: finite(found)})
+    else:
+        shared.say(repr(found))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from lbm.knowledge.printed import counted
 from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def predict_table(classifier: LBMClassifier, table: TableFile) -> Predictions:
 
     parts: list[tuple[Any, ...]] = []
     named = hasattr(classifier, "feature_names_in_")
-    for frame, _, truth in _rows(classifier, table):
+    for frame, _, truth in learning.rows_for(classifier, table):
         x = frame if named else frame.to_numpy()
         with learning.plainly():
             parts.append((classifier.predict_proba(x), classifier.exact(x), classifier.undecided(x), truth))
@@ -100,18 +101,11 @@ def predict_table(classifier: LBMClassifier, table: TableFile) -> Predictions:
     return Predictions(np.concatenate(probabilities), np.concatenate(exact), np.concatenate(undecided), told)
 
 
-def _rows(classifier: LBMClassifier, table: TableFile) -> Iterator[tuple[Any, Any, Any]]:
-    from lbm.training.storage.examples import read_rows
-
-    classes = classifier.classes_.tolist()
-    return read_rows(table, classifier.layout_, target=classifier.target_, classes=classes)
-
-
 def _explanations(classifier: LBMClassifier, table: TableFile, found: Predictions) -> Iterator[Explanation]:
     from lbm.training.explanations.explain import explain_rows
 
     first = 0
-    for _, atoms, _ in _rows(classifier, table):
+    for _, atoms, _ in learning.rows_for(classifier, table):
         yield from explain_rows(
             classifier.network_,
             atoms,
@@ -199,15 +193,12 @@ def _facts(
 
 
 def _remark(found: Predictions) -> None:
-    rows = len(found.exact)
-    if undecided := int(found.undecided.sum()):
-        shared.remark(
-            f"{undecided:,} of {shared.counted(rows, 'row')} undecided: nothing tells their classes apart"
-        )
-    if sampled := int((~found.exact).sum()):
-        shared.remark(
-            f"{sampled:,} of {shared.counted(rows, 'row')} sampled: too many of their values are missing"
-        )
+    for some, why in (
+        (found.undecided, "undecided: nothing tells their classes apart"),
+        (~found.exact, "sampled: too many of their values are missing"),
+    ):
+        if some.any():
+            shared.remark(f"{int(some.sum()):,} of {counted(len(some), 'row')} {why}")
     if found.accuracy is not None and found.truth is not None:
         known = int((found.truth >= 0).sum())
-        shared.remark(f"accuracy {found.accuracy:.2%} of {shared.counted(known, 'row')} with a known class")
+        shared.remark(f"accuracy {found.accuracy:.2%} of {counted(known, 'row')} with a known class")

@@ -80,13 +80,11 @@ def _rows(classifier: LBMClassifier, data: str) -> tuple[Any, Any]:
     import numpy as np
 
     from lbm.training.data.files import HEAD_ROWS
-    from lbm.training.storage.examples import read_rows
 
     atoms: list[Any] = []
     kinds: list[Any] = []
-    layout, classes = classifier.layout_, classifier.classes_.tolist()
     with learning.opened(data) as table:
-        for _, part, truth in read_rows(table, layout, target=classifier.target_, classes=classes):
+        for _, part, truth in learning.rows_for(classifier, table):
             atoms.append(part)
             kinds.append(truth)
             if sum(map(len, atoms)) >= HEAD_ROWS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Option
 
+from lbm.knowledge.printed import counted
 from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def saturate_examples(
     elif out is None:
         shared.say(*lines(problem, clauses))
     else:
-        found = shared.counted(len(clauses), "clause")
-        shared.say(f"{out}: {found}, {shared.counted(different, 'different literal')}")
+        found = counted(len(clauses), "clause")
+        shared.say(f"{out}: {found}, {counted(different, 'different literal')}")
 
 
 def lines(problem: RelationalProblem, clauses: Sequence[BottomClause]) -> Iterator[str]:

@@ -20,6 +20,7 @@ import typer
 from typer import Argument, Option
 
 from lbm.errors import FileError, LbmError, LimitExceeded
+from lbm.knowledge.printed import counted
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS
 from lbm.views.entry import one_line, say_aside
 
@@ -381,11 +382,6 @@ def check_place(output: str | None) -> None:
 
 
 # --- words ---------------------------------------------------------------------------------------
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return ``1 atom`` or ``1,000 atoms``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def formulae_counted(hard: int, soft: int) -> str:

@@ -6,15 +6,17 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
 
+from lbm.knowledge.printed import counted
 from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lbm.knowledge.theory import Theory
     from lbm.training.gradients.descent import Epoch, Progress
     from lbm.training.learners.classifier import LBMClassifier
@@ -94,7 +96,7 @@ def train_model(
     theory = None if knowledge is None else shared.read_theory(knowledge, lenient=lenient)
     with shared.working("reading the table"):
         from lbm.training.learners.classifier import LBMClassifier
-        from lbm.training.storage.checkpoint import finish, prepare
+        from lbm.training.storage.checkpoint import checkpoint_path, finish, prepare
         from lbm.training.storage.store import save_model
 
         with learning.plainly():
@@ -114,11 +116,12 @@ def train_model(
                 random_state=seed,
             )
             run = prepare(classifier, examples)
-    progress = _descend(run, output, resume)
+    kept = checkpoint_path(output)
+    progress = _descend(run, kept, resume)
     spent = progress.seconds
     finish(run, progress)
     save_model(classifier, output)
-    _checkpoint(output).unlink(missing_ok=True)
+    kept.unlink(missing_ok=True)
     if plot is not None:
         from lbm.views import curves
 
@@ -139,21 +142,14 @@ def _read(data: str, target: str, theory: Theory | None) -> Examples:
         return read_examples(table, target, mentioned=mentioned)
 
 
-def _checkpoint(output: str) -> Path:
-    from lbm.training.storage.checkpoint import checkpoint_path
-
-    return checkpoint_path(output)
-
-
 # --- while it runs -------------------------------------------------------------------------------
 
 
-def _descend(run: Run, output: str, resume: bool) -> Progress:
+def _descend(run: Run, path: Path, resume: bool) -> Progress:
     """Train to the end; interrupted, say how to go on."""
     from lbm.training.gradients.descent import begin
     from lbm.training.storage.checkpoint import load_checkpoint, train
 
-    path = _checkpoint(output)
     if resume and path.exists():
         progress = load_checkpoint(run, path, warn=shared.warn)
         done = f"epoch {progress.epoch + 1}, row {progress.position:,}"
@@ -263,7 +259,6 @@ def _facts(
 
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
-    counted = shared.counted
     classes = ", ".join(map(str, facts["classes"][:10])) + (", ..." if len(facts["classes"]) > 10 else "")
     yield ", ".join(counted(facts[f"{what}s"], what) for what in ("row", "column", "atom"))
     if left := facts["left_out"]:

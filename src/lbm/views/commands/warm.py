@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from lbm.errors import FileError
+from lbm.knowledge.printed import counted
 from lbm.views.commands import shared
 
 
@@ -41,6 +42,6 @@ def warm_kernels(as_json: shared.Json = False) -> None:
     elif compiled:
         for piece in compiled:
             shared.say(ready.PIECES[piece])
-        shared.say(f"{shared.counted(len(compiled), 'piece')} compiled in {seconds:.0f} s, stored in {where}")
+        shared.say(f"{counted(len(compiled), 'piece')} compiled in {seconds:.0f} s, stored in {where}")
     else:
         shared.say(f"all {len(found)} pieces are in {where}")
