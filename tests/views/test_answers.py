@@ -20,7 +20,7 @@ from lbm.logic import sdnf
 from lbm.reasoning import exact, optimum
 from lbm.reasoning.answer import Marginals
 from lbm.reasoning.sampling.diagnostics import Estimate
-from lbm.views.commands import streams
+from lbm.views.commands import shared
 from lbm.views.entry import main
 
 THEORIES = {
@@ -488,7 +488,7 @@ def test_names_with_commas_and_quotes_survive_a_csv_file(lbm, theories):
 
 
 def test_a_file_of_another_kind_is_refused_before_anything_is_drawn(lbm, theories, monkeypatch):
-    monkeypatch.setattr(streams, "read_theory", lambda *_, **__: pytest.fail("the theory was read"))
+    monkeypatch.setattr(shared, "read_theory", lambda *_, **__: pytest.fail("the theory was read"))
     refused(lbm("sample", "mixed.lbm", "-n", "2", "-o", "x.txt"), "x.txt", ".csv, .npy, .parquet")
     assert not (theories / "x.txt").exists()
 

@@ -17,7 +17,7 @@ from lbm.knowledge.wire import load_theory
 from lbm.machine.store import load, save
 from lbm.machine.translate import translate
 from lbm.reasoning.proof import Verdict
-from lbm.views.commands import streams
+from lbm.views.commands import shared
 from lbm.views.entry import main
 from tests.strategies import weights
 
@@ -601,14 +601,14 @@ def test_on_a_terminal_work_is_shown_and_in_a_pipe_not(lbm, write, monkeypatch):
         def isatty(self):
             return True
 
-    assert streams.working("thinking").__class__.__name__ == "nullcontext"
+    assert shared.working("thinking").__class__.__name__ == "nullcontext"
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with streams.working("thinking"):
+    with shared.working("thinking"):
         pass
     assert "thinking" in terminal.getvalue()
 
 
 def test_an_empty_list_in_json_is_a_list(capsys):
-    streams.say_json({"nothing": iter(()), "some": iter([1, "¬"])})
+    shared.say_json({"nothing": iter(()), "some": iter([1, "¬"])})
     assert json.loads(capsys.readouterr().out) == {"nothing": [], "some": [1, "¬"]}

@@ -17,7 +17,7 @@ import pytest
 import lbm
 from lbm.errors import LbmError, NoAnswer
 from lbm.views import entry
-from lbm.views.commands import streams
+from lbm.views.commands import shared
 from lbm.views.entry import main, one_line
 
 PIGEONS = "\n".join(
@@ -34,7 +34,7 @@ def failing(monkeypatch):
         def read(*_, **__):
             raise error
 
-        monkeypatch.setattr(streams, "read_theory", read)
+        monkeypatch.setattr(shared, "read_theory", read)
 
     return fail
 
@@ -197,7 +197,7 @@ def test_what_a_reader_left_unread_is_thrown_away(monkeypatch, tmp_path):
         print("half a line")
         raise BrokenPipeError
 
-    monkeypatch.setattr(streams, "read_theory", read)
+    monkeypatch.setattr(shared, "read_theory", read)
     with (tmp_path / "reader").open("w") as stdout:
         monkeypatch.setattr(sys, "stdout", stdout)
         assert main(["check", "a.lbm"]) == 141
@@ -224,7 +224,7 @@ def test_a_python_warning_becomes_one_line(capsys, monkeypatch):
         warnings.warn("careful\nhere", stacklevel=1)
         return lbm.Theory(["a"])
 
-    monkeypatch.setattr(streams, "read_theory", read)
+    monkeypatch.setattr(shared, "read_theory", read)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         shown = warnings.showwarning
@@ -243,7 +243,7 @@ def test_closed_streams_do_no_harm(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", None)
     assert main(["--version"]) == 0
     assert main(["frobnicate"]) == 2
-    streams.warn("nobody hears")
+    shared.warn("nobody hears")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a")))
     assert main(["convert", "-", "--to", "lbm"]) == 2
 
@@ -383,7 +383,7 @@ import os, signal, sys, time
 number, sys.argv[0] = getattr(signal, sys.argv.pop()), "lbm"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from lbm.views import entry
-from lbm.views.commands import streams
+from lbm.views.commands import shared
 
 class Heavy:
     def __del__(self):
@@ -393,7 +393,7 @@ def read(*_, **__):
     Heavy()
     time.sleep(60)
 
-streams.read_theory = read
+shared.read_theory = read
 sys.exit(entry.main())
 """  # the command line, but the signal comes in a destructor, whose exceptions Python drops
 
@@ -466,8 +466,8 @@ def test_a_command_that_needs_more_memory_than_it_may_use_says_so_in_one_line():
     program = (
         "import sys; sys.argv[0] = 'lbm'\n"
         "from lbm.views import entry\n"
-        "from lbm.views.commands import streams\n"
-        "streams.read_theory = lambda *_, **__: bytearray(1 << 30)\n"
+        "from lbm.views.commands import shared\n"
+        "shared.read_theory = lambda *_, **__: bytearray(1 << 30)\n"
         "sys.exit(entry.main())"
     )
     done = subprocess.run(

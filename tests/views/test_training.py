@@ -25,7 +25,7 @@ from lbm.machine.translate import translate
 from lbm.training.gradients.descent import Epoch, Progress
 from lbm.training.learners.classifier import LBMClassifier, Run
 from lbm.training.storage.store import load_model, save_model
-from lbm.views.commands import tables
+from lbm.views.commands import shared
 from lbm.views.commands.train import best_epoch, describe, interrupts_noted
 from lbm.views.entry import main
 
@@ -262,7 +262,7 @@ def test_ctrl_c_is_noted_once_and_then_obeyed():
 
 
 def test_a_terminal_sees_loss_validation_and_time_left_and_a_pipe_nothing(lbm, place, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "on_terminal", lambda: True)
+    monkeypatch.setattr(shared, "on_terminal", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
     _, _, err = lbm(*order(place, tmp_path / "m"))

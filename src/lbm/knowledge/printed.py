@@ -44,3 +44,8 @@ def table(rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> Iterat
                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             ]
             yield ("  " + "  ".join(cells)).rstrip()
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return ``1 atom`` or ``1,000 atoms``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

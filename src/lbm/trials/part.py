@@ -7,9 +7,10 @@ may be measured anywhere and in any order; the same key gives the same rows, but
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from importlib import resources
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from lbm.trials.pictures import Picture
@@ -20,6 +21,44 @@ Row = dict[str, Value]
 
 Key = Mapping[str, str | int | float]
 """What a piece is known by: columns of its rows, and their values in all of these."""
+
+
+_KINDS: Final[Mapping[str, type]] = {"": str, "int": int, "float": float}
+
+
+def columns(text: str) -> dict[str, type]:
+    """Return the columns of a table in order; one that does not name its type holds text.
+
+    >>> columns("set seed:int accuracy:float")
+    {'set': <class 'str'>, 'seed': <class 'int'>, 'accuracy': <class 'float'>}
+    """
+    return {name: _KINDS[kind] for name, _, kind in (word.partition(":") for word in text.split())}
+
+
+def where(rows: Iterable[Row], **wanted: Value) -> list[Row]:
+    """Return the rows that have these values in these columns.
+
+    >>> where([{"set": "krk", "seed": 0}, {"set": "krk", "seed": 1}], set="krk", seed=1)
+    [{'set': 'krk', 'seed': 1}]
+    """
+    return [row for row in rows if all(row[column] == value for column, value in wanted.items())]
+
+
+def number(row: Row, column: str) -> float:
+    """Return a value that is there."""
+    value = row[column]
+    assert isinstance(value, int | float), "a column of numbers that are always there"
+    return float(value)
+
+
+def numbers(rows: Iterable[Row], column: str) -> list[float]:
+    """Return the values of a column of numbers that are always there."""
+    return [number(row, column) for row in rows]
+
+
+def different(rows: Iterable[Row], column: str) -> list[str]:
+    """Return the different texts of a column, in order of appearance."""
+    return list(dict.fromkeys(str(row[column]) for row in rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +124,24 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     headline: Mapping[str, float | str | None] = field(default_factory=dict)
+
+
+def prose(module: str, **values: object) -> dict[str, tuple[str, ...]]:
+    """Return what a part says whatever was measured: the paragraphs ``about`` it, and its ``notes``.
+
+    They are in the Markdown file beside its module, with names of ``values`` in braces.
+    """
+    file = resources.files("lbm.trials.parts") / f"{module.rpartition('.')[2]}.md"
+    _, *parts = re.split(r"^# (\w+)\n", file.read_text("utf-8").format(**values), flags=re.MULTILINE)
+    return {
+        head.lower(): tuple(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
+        for head, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def filled(*tables: Table) -> tuple[Table, ...]:
+    """Return the tables that have rows."""
+    return tuple(table for table in tables if table.rows)
 
 
 class Part(Protocol):

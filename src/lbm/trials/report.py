@@ -6,12 +6,14 @@ import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from importlib import resources
 from typing import Any, Final
 
+from lbm.knowledge.printed import counted
 from lbm.trials.part import Section, Table
 from lbm.trials.pictures import Picture
 from lbm.trials.runner import Outcome
-from lbm.trials.words import counted, seconds
+from lbm.trials.words import seconds
 
 LISTED: Final = 30
 """Missing pieces of a part that are named; the others are counted."""
@@ -22,46 +24,12 @@ WIDE: Final = 640
 LEAST: Final = 0.6
 """How far a picture may shrink."""
 
-STYLE: Final = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 72rem; padding: 1rem; background: #fff; color: #1d1d1f;
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0; }
-h2 { font-size: 1.3rem; line-height: 1.25; margin: 2.5rem 0 .5rem; padding-top: .75rem;
-  border-top: 2px solid #0072b2; }
-h3 { font-size: 1.02rem; margin: 1.5rem 0 .4rem; }
-p, li { max-width: 46rem; overflow-wrap: anywhere; }
-ul { padding-left: 1.2rem; }
-nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }
-a { color: #005a8c; }
-code { font: .88em ui-monospace, "SF Mono", Menlo, Consolas, monospace; background: #f3f4f6;
-  padding: .05em .25em; border-radius: 3px; overflow-wrap: anywhere; }
-.pictures { display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start; }
-figure { margin: .5rem 0; flex: 1 1 26rem; min-width: 0; max-width: 36rem; }
-figure.wide { flex-basis: 100%; max-width: 100%; }
-figure.wide figcaption { max-width: 46rem; }
-figure img { display: block; width: 100%; height: auto; }
-figure.wide img { width: auto; max-width: 100%; }
-figcaption { font-size: .88rem; color: #444; }
-figcaption strong { display: block; color: #1d1d1f; }
-.scroll { overflow-x: auto; max-width: 100%; }
-table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .28rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid #e3e3e6; }
-th { border-bottom: 2px solid #9aa0a6; line-height: 1.25; }
-td { white-space: nowrap; }
-td.words { white-space: normal; min-width: 5.5rem; }
-.words { text-align: left; }
-.note { font-size: .86rem; color: #444; }
-.quick { display: inline-block; background: #ffe08a; color: #4a3500; border-radius: 3px; padding: 0 .4em;
-  font-size: .75rem; font-weight: 600; vertical-align: .1em; }
-.banner { background: #fff4d1; border-left: 4px solid #f2c14e; padding: .5rem .8rem; max-width: 46rem; }
-.missing { background: #fdecea; border-left: 4px solid #b00020; padding: .5rem .8rem; max-width: 46rem; }
-@media (max-width: 34rem) { body { padding: .75rem; font-size: 15px; } figure { flex-basis: 100%; } }
-@media print { body { max-width: none; } h2 { break-after: avoid; } figure, table { break-inside: avoid; } }
-"""
-
 QUICK: Final = '<span class="quick">quick</span>'
+BANNER: Final = (
+    f'<p class="banner">{QUICK} This is a quick run: few seeds, small sizes, short budgets. It shows '
+    "that everything works and roughly what comes out. Every number below is of that kind; "
+    "<code>lbm reproduce all</code> does the full run.</p>"
+)
 
 
 def write_html(
@@ -89,25 +57,18 @@ def write_html(
             "anew, with what this library does beside them. Each part says what was asked, what was found "
             "and how it was measured; nothing here needs the paper at hand."
         ),
-        *(_banner() if quick else ()),
+        *([BANNER] if quick else []),
         _contents(outcomes),
         *(_part(outcome, pictures, file) for outcome, file in zip(outcomes, files, strict=True)),
         _end(about),
     ]
+    style = resources.files("lbm.trials").joinpath("report.css").read_text("utf-8")
     head = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
     )
     return head + "\n".join(body) + "\n</body>\n</html>\n"
-
-
-def _banner() -> Iterator[str]:
-    yield (
-        f'<p class="banner">{QUICK} This is a quick run: few seeds, small sizes, short budgets. It shows '
-        "that everything works and roughly what comes out. Every number below is of that kind; "
-        "<code>lbm reproduce all</code> does the full run.</p>"
-    )
 
 
 def _contents(outcomes: Sequence[Outcome]) -> str:

@@ -71,11 +71,6 @@ def spread(values: Sequence[float]) -> str:
     return f"{whole(mean)} ± {whole(statistics.stdev(values))}"
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return ``1 run`` or ``1,000 runs``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def _short(value: float) -> str:
     """Return a number to two digits.
 

@@ -105,18 +105,19 @@ def _run(arguments: list[str], started: float | None) -> int:
 
     from lbm.errors import LbmError
     from lbm.reasoning.engine import ready
-    from lbm.views.commands import app, options, streams
+    from lbm.views import commands
+    from lbm.views.commands import shared
 
-    ready.tell = _remark
-    streams.begin()
+    ready.tell = shared.remark
+    shared.begin()
     if started is not None:
-        options.count_from(started)
+        shared.count_from(started)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error: Any = typer.BadParameter.__mro__[1]
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(commands.app)
     try:
         with warnings.catch_warnings(), command.make_context("lbm", arguments) as context:
-            warnings.showwarning = _show_warning
+            warnings.showwarning = lambda message, *_, **__: shared.warn(str(message))
             return command.invoke(context) or 0
     except typer.Exit as done:
         return int(done.exit_code)
@@ -126,7 +127,7 @@ def _run(arguments: list[str], started: float | None) -> int:
         raise LbmError(f"{message}; '{path} --help' tells more") from error
     except LbmError as error:
         if "--json" in arguments:
-            streams.say_refusal(error)
+            shared.say_refusal(error)
         raise
 
 
@@ -258,7 +259,7 @@ def _explain(error: BaseException) -> int:
     if ended is not None:
         return _complain("terminated" if isinstance(ended, Terminated) else "interrupted", INTERRUPTED)
     if isinstance(error, BrokenPipeError):
-        _forget_output()
+        _forget(sys.stdout)
         return BROKEN_PIPE
     if isinstance(error, MemoryError):
         return _complain(
@@ -267,7 +268,7 @@ def _explain(error: BaseException) -> int:
             3,
         )
     if isinstance(error, OSError):  # a full disk behind standard output, most likely
-        _forget_output()
+        _forget(sys.stdout)
         return _complain(f"{error.strerror or error}; LBM_DEBUG=1 shows where", 2)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return _complain(f"a bug in lbm, please report it: {what}; LBM_DEBUG=1 shows the traceback", 2)
@@ -283,10 +284,6 @@ def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
 def _complain(message: str, status: int) -> int:
     say_aside(f"lbm: {one_line(message)}")
     return status
-
-
-def _remark(message: str) -> None:
-    _complain(message, 0)
 
 
 def say_aside(line: str) -> None:
@@ -311,10 +308,6 @@ def one_line(text: str) -> str:
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    _complain(f"warning: {message}", 0)
-
-
 def _speak_utf8() -> None:
     """Write UTF-8 whatever the console's code page; what cannot be encoded is escaped."""
     for stream in (sys.stdout, sys.stderr):
@@ -329,12 +322,8 @@ def _flush() -> None:
         sys.stdout.flush()
 
 
-def _forget_output() -> None:
-    """Let the interpreter's last flush go nowhere: it would fail again, in more than one line."""
-    _forget(sys.stdout)
-
-
 def _forget(stream: Any) -> None:
+    """Let the interpreter's last flush go nowhere: it would fail again, in more than one line."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

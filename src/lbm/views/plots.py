@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lbm.errors import FileError, MissingExtra
+from lbm.knowledge.printed import counted
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import write_whole
 from lbm.machine.equation import number
@@ -43,6 +44,12 @@ FORMATS: Final = ("svg", "png", "pdf")
 
 POSITIVE, NEGATIVE, INK = "#0072B2", "#D55E00", "#222222"  # the first two differ for every eye
 FILLS: Final = {"hard": "#4A4A4A", "soft": "#F2C14E", "definition": "#8FC1A9", "": "#FFFFFF"}
+
+SIGNS: Final = (
+    (1, POSITIVE, "solid", "weight > 0: the cube wants the atom true"),
+    (-1, NEGATIVE, (0, (3.5, 1.2)), "weight < 0: it wants the atom false"),
+)
+"""How the edges of each sign look: colour, dashes, and what they mean."""
 
 _NAME: Final = 16  # characters of a name in a label
 _CUBE: Final = 40  # characters of a cube in a label
@@ -192,14 +199,10 @@ def _figure(value: float) -> str:
     return exact if len(exact) <= 7 or "." not in exact else f"{value:.3g}"
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _title(machine: Machine) -> str:
     extra = f" ({len(machine.definitions):,} definitional)" if machine.definitions else ""
-    visible = _counted(len(machine.atoms), "visible unit") + extra
-    return f"{visible}, {_counted(machine.hidden, 'hidden unit')}"
+    visible = counted(len(machine.atoms), "visible unit") + extra
+    return f"{visible}, {counted(machine.hidden, 'hidden unit')}"
 
 
 def _unit_weights(machine: Machine) -> Floats:
@@ -294,29 +297,18 @@ class _Network:
         matrix = self.machine.weights.tocoo()
         widths = edge_widths(matrix.data)
         alpha = 0.85 if matrix.nnz <= 60 else 0.6
-        for sign, colour, dashes in ((1, POSITIVE, "solid"), (-1, NEGATIVE, (0, (3.5, 1.2)))):
+        for sign, colour, dashes, _ in SIGNS:
             kept = np.flatnonzero(np.sign(matrix.data) == sign)
             ends = [
                 [(self.visible[i], 0.0), (self.hidden[j], 1.0)]
                 for i, j in zip(matrix.row[kept].tolist(), matrix.col[kept].tolist(), strict=True)
             ]
-            lines = LineCollection(
-                ends,
-                colors=colour,
-                linewidths=widths[kept],
-                linestyles=[dashes],
-                alpha=alpha,
-                clip_on=False,
-                zorder=1,
-            )
+            look: dict[str, Any] = {"colors": colour, "linewidths": widths[kept], "linestyles": [dashes]}
+            lines = LineCollection(ends, alpha=alpha, clip_on=False, zorder=1, **look)
             ax.add_collection(lines, autolim=False)
         sizes = np.abs(matrix.data)
-        extremes = (
-            {float(sizes[k]): float(widths[k]) for k in (sizes.argmin(), sizes.argmax())}
-            if len(sizes)
-            else {}
-        )
-        return sorted(extremes.items())
+        ends_of = (sizes.argmin(), sizes.argmax()) if len(sizes) else ()
+        return sorted({float(sizes[k]): float(widths[k]) for k in ends_of}.items())
 
     @staticmethod
     def _labels(
@@ -349,21 +341,9 @@ class _Network:
             "": "hidden unit: a cube",
         }
         entries += [_patch("s", FILLS[kind], words[kind]) for kind in words if kind in self.kinds]
-        if (machine.weights.data > 0).any():
-            entries.append(
-                Line2D([], [], color=POSITIVE, lw=2, label="weight > 0: the cube wants the atom true")
-            )
-        if (machine.weights.data < 0).any():
-            entries.append(
-                Line2D(
-                    [],
-                    [],
-                    color=NEGATIVE,
-                    lw=2,
-                    ls=(0, (3.5, 1.2)),
-                    label="weight < 0: it wants the atom false",
-                )
-            )
+        for sign, colour, dashes, words_of_sign in SIGNS:
+            if (np.sign(machine.weights.data) == sign).any():
+                entries.append(Line2D([], [], color=colour, lw=2, ls=dashes, label=words_of_sign))
         if len(widths) > 1:
             entries += [
                 Line2D([], [], color="#888888", lw=lw, label=f"|weight| = {_figure(w)}") for w, lw in widths
@@ -371,16 +351,8 @@ class _Network:
         elif widths:
             entries.append(Line2D([], [], ls="none", label=f"every |weight| = {_figure(widths[0][0])}"))
         title = f"{_title(machine)}, ε = {number(machine.epsilon)}"
-        ax.legend(
-            handles=entries,
-            title=title,
-            frameon=False,
-            fontsize=9,
-            title_fontsize=10,
-            alignment="left",
-            borderaxespad=0,
-            **place,
-        )
+        look: dict[str, Any] = {"frameon": False, "fontsize": 9, "title_fontsize": 10, "borderaxespad": 0}
+        ax.legend(handles=entries, title=title, alignment="left", **look, **place)
 
 
 def _width(labels: Sequence[Sequence[str]]) -> float:
@@ -435,7 +407,7 @@ def _patch(marker: str, fill: str, label: str) -> Line2D:
 def _summary(machine: Machine, ax: Axes) -> Axes:
     """Draw histograms of cube sizes and of unit weights, with the counts as title."""
     ax.set_axis_off()
-    weights = _counted(machine.weights.nnz, "weight")
+    weights = counted(machine.weights.nnz, "weight")
     ax.set_title(f"{_title(machine)}, {weights}, ε = {number(machine.epsilon)}", pad=22)
     left, right = ax.inset_axes((0.0, 0.0, 0.45, 1.0)), ax.inset_axes((0.55, 0.0, 0.45, 1.0))
     _histogram(left, np.diff(machine.weights.indptr).astype(np.float64), "literals in a cube")

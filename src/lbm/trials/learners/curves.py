@@ -85,20 +85,24 @@ def curve(
             cells, labels, cells[known], labels[known], rate=setting["rate"], epochs=epochs, seed=seed
         )
         return np.array([log_odds(asked, *net) for net in nets])
-    if learner == "LBM":
-        theory = clauses_as_theory(cells[known], labels[known])
-        return _machine(setting, cells, labels, asked, theory=theory, hidden=50, seed=seed, epochs=epochs)
+    theory = clauses_as_theory(cells[known], labels[known]) if learner == "LBM" else None
     hidden = 100 if learner == "RBM" else 50
-    return _machine(setting, cells, labels, asked, theory=None, hidden=hidden, seed=seed, epochs=epochs)
+    return _machine(setting, cells, labels, asked, theory=theory, hidden=hidden, seed=seed, epochs=epochs)
 
 
 def drawn_clauses(labels: Bools, *, share: float, seed: int) -> NDArray[np.int64]:
     """Return the numbers of rows whose clauses are knowledge: this share of each class, one at least."""
-    rng = np.random.default_rng([seed, 7])
+    return drawn_of_each(labels, np.random.default_rng([seed, 7]), share=share)
+
+
+def drawn_of_each(
+    labels: Bools, rng: np.random.Generator, *, share: float, left: int = 0
+) -> NDArray[np.int64]:
+    """Return numbers of rows: this share of each class, one at least, but for so many that are ``left``."""
     found = []
     for kind in (True, False):
         rows = np.flatnonzero(labels == kind)
-        size = min(len(rows), max(1, round(share * len(rows))))
+        size = min(len(rows) - left, max(1, round(share * len(rows))))
         found += rng.choice(rows, size=size, replace=False).tolist()
     return np.array(sorted(found), dtype=np.int64)
 
@@ -107,15 +111,12 @@ def clauses_as_theory(bodies: Bools, heads: Bools) -> Theory:
     """Return ``body -> y`` or ``body -> ~y`` for each clause; the atoms of columns are c0, c1, ..."""
     columns = [atom(f"c{number}") for number in range(bodies.shape[1])]
     head = {True: atom("y"), False: ~atom("y")}
-    return Theory(
-        list(
-            dict.fromkeys(
-                implies(conjunction([columns[k] for k in np.flatnonzero(body).tolist()]), head[kind])
-                for body, kind in zip(bodies, heads.tolist(), strict=True)
-                if body.any()
-            )
-        )
+    found = dict.fromkeys(
+        implies(conjunction([columns[k] for k in np.flatnonzero(body).tolist()]), head[kind])
+        for body, kind in zip(bodies, heads.tolist(), strict=True)
+        if body.any()
     )
+    return Theory(list(found))
 
 
 def _machine(

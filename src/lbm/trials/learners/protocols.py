@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.trials.learners.curves import SETTINGS, Setting, curve, share_of_clauses
+from lbm.trials.learners.curves import SETTINGS, Setting, curve, drawn_of_each, share_of_clauses
 from lbm.trials.learners.tables import Bools, LabelledTable, Names
 
 Floats = NDArray[np.float64]
@@ -82,29 +83,12 @@ def judge_fold(
     bar = rate + (rate * (1 - rate) / len(outer)) ** 0.5
     found = []
     for setting in SETTINGS[learner] if settings is None else settings:
-        tried = curve(
-            learner,
-            setting,
-            table.cells[inner],
-            table.labels[inner],
-            table.cells[outer],
-            share=share,
-            seed=seed,
-            epochs=epochs,
-        )
+        fitted = partial(curve, learner, setting, share=share, seed=seed, epochs=epochs)
+        tried = fitted(table.cells[inner], table.labels[inner], table.cells[outer])
         right = accuracies(tried, table.labels[outer])
         costs = surprises(tried, table.labels[outer])
         epoch = int(np.lexsort((costs, -right))[0])
-        final = curve(
-            learner,
-            setting,
-            table.cells[train],
-            table.labels[train],
-            table.cells[test],
-            share=share,
-            seed=seed,
-            epochs=epochs,
-        )
+        final = fitted(table.cells[train], table.labels[train], table.cells[test])
         best = float(accuracies(final, table.labels[test]).max())
         aside = float(right[epoch]), float(costs[epoch]), around(right, epoch)
         found.append(Judged(setting, best, final[epoch], epoch + 1, *aside, larger, bar))
@@ -146,13 +130,7 @@ def put_aside(
         names = sorted(set(areas.tolist()))
         one = areas == names[seed % len(names)]
         return np.flatnonzero(~one), np.flatnonzero(one)
-    rng = np.random.default_rng([seed, 3])
-    aside = []
-    for kind in (True, False):
-        rows = np.flatnonzero(labels == kind)
-        number = min(len(rows) - 1, max(1, round(ASIDE * len(rows))))
-        aside += rng.choice(rows, size=number, replace=False).tolist()
-    held = np.array(sorted(aside), dtype=np.int64)
+    held = drawn_of_each(labels, np.random.default_rng([seed, 3]), share=ASIDE, left=1)
     return np.setdiff1d(np.arange(len(labels)), held), held
 
 

@@ -179,10 +179,8 @@ def learn_fold(
 
     two = tuple(Setting(size=2, learning_rate=0.01, l2=l2) for l2 in (0.05, 0.5))
     grid = two[:1] if small else two if few else GRID
-    if folds == STRICT:
-        names = strict_fold(problem, fold)
-    else:
-        names = fold_of_examples(problem, grouped=folds == GROUPED)
+    grouped = folds == GROUPED
+    names = strict_fold(problem, fold) if folds == STRICT else fold_of_examples(problem, grouped=grouped)
     sizes = [one.size for one in grid]
     settings = tuple(dict.fromkeys(replace(one, size=max(sizes)) if order else one for one in grid))
     found, theory = read_rules(order_rules(frozenset(problem.examples)) if rules else None, problem)

@@ -12,7 +12,7 @@ from lbm.trials.learners.aleph import ALEPH
 from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread, ranks
 from lbm.trials.learners.curves import CLASSICAL, LEARNERS
 from lbm.trials.learners.tables import MADE, SETS, UNEVEN
-from lbm.trials.part import Row, Table
+from lbm.trials.part import Row, Table, different, number, numbers, where
 
 BEST: Final = "best LBM"
 BEST_GROUPED: Final = "best LBM, pairs kept together"
@@ -39,7 +39,7 @@ def accuracy_table(rows: Sequence[Row]) -> Table:
             paper = _paper(rows, name, learner)
             column = PUBLISHED.get(learner)
             printed = f"{column[SETS.index(name)]:.2f}" if column and name in SETS else "-"
-            fits = sum(int(row["fits"] or 0) for row in _of(rows, name, learner))
+            fits = sum(int(row["fits"] or 0) for row in where(rows, set=name, learner=learner))
             lines.append(
                 (
                     name,
@@ -50,7 +50,7 @@ def accuracy_table(rows: Sequence[Row]) -> Table:
                     f"{fits:,}",
                 )
             )
-        aleph = _of(rows, name, ALEPH)
+        aleph = where(rows, set=name, learner=ALEPH)
         if aleph or (name in SETS and any(line[0] == name for line in lines)):
             printed = f"{PUBLISHED[ALEPH][SETS.index(name)]:.2f}" if name in SETS else "-"
             lines.append(
@@ -71,7 +71,7 @@ def aleph_cell(rows: Sequence[Row], name: str) -> str:
     >>> aleph_cell([{"set": "krk", "learner": "Aleph", "seed": 0, "fold": "1", "honest": None}], "krk")
     'time-out'
     """
-    mine = _of(rows, name, ALEPH)
+    mine = where(rows, set=name, learner=ALEPH)
     done = seed_means(rows, name, ALEPH, "honest")
     if not done:
         return "time-out" if mine else "-"
@@ -195,10 +195,11 @@ def setting_table(rows: Sequence[Row]) -> Table:
     """Return every setting of LBM that was tried."""
     lines = []
     for name in sets_of(rows):
-        for setting in dict.fromkeys(str(row["setting"]) for row in _of(rows, name, "LBM")):
-            mine = [row for row in _of(rows, name, "LBM") if row["setting"] == setting]
+        tried = where(rows, set=name, learner="LBM")
+        for setting in different(tried, "setting"):
+            mine = where(tried, setting=setting)
             taken = sum(row["honest"] is not None for row in mine)
-            mean = sum(number(row, "paper") for row in mine) / len(mine)
+            mean = sum(numbers(mine, "paper")) / len(mine)
             lines.append((name, setting, percent(mean), f"{taken} of {len(mine)}"))
     return Table(
         "The settings of LBM that were tried",
@@ -281,15 +282,11 @@ def sets_of(rows: Sequence[Row]) -> list[str]:
     return [name for name in (*SETS, UNEVEN, *MADE, "order") if name in there]
 
 
-def _of(rows: Sequence[Row], name: str, learner: str) -> list[Row]:
-    return [row for row in rows if row["set"] == name and row["learner"] == learner]
-
-
 def _by_fold(rows: Sequence[Row], name: str, learner: str) -> dict[tuple[str, int], float]:
     """Return honest accuracies by fold and seed."""
     return {
         (str(row["fold"]), int(number(row, "seed"))): number(row, "honest")
-        for row in _of(rows, name, learner)
+        for row in where(rows, set=name, learner=learner)
         if row["honest"] is not None
     }
 
@@ -297,7 +294,7 @@ def _by_fold(rows: Sequence[Row], name: str, learner: str) -> dict[tuple[str, in
 def seed_means(rows: Sequence[Row], name: str, learner: str, column: str) -> list[float]:
     """Return the mean over folds for each seed."""
     seeds: dict[int, list[float]] = {}
-    for row in _of(rows, name, learner):
+    for row in where(rows, set=name, learner=learner):
         if row[column] is not None:
             seeds.setdefault(int(number(row, "seed")), []).append(number(row, column))
     return [sum(values) / len(values) for _, values in sorted(seeds.items())]
@@ -309,16 +306,9 @@ def _honest(rows: Sequence[Row], name: str, learner: str) -> list[float]:
 
 def _paper(rows: Sequence[Row], name: str, learner: str) -> list[float]:
     """Return the mean over folds for each seed, of the setting that has the best mean over these."""
-    mine = [row for row in _of(rows, name, learner) if row["paper"] is not None]
+    mine = [row for row in where(rows, set=name, learner=learner) if row["paper"] is not None]
     by_setting = [
         seed_means([row for row in mine if row["setting"] == setting], name, learner, "paper")
         for setting in dict.fromkeys(row["setting"] for row in mine)
     ]
     return max(by_setting, key=lambda values: sum(values) / len(values), default=[])
-
-
-def number(row: Row, column: str) -> float:
-    """Return a value that is there."""
-    value = row[column]
-    assert isinstance(value, int | float), "a column of numbers that are always there"
-    return float(value)

@@ -76,11 +76,16 @@ def data_directory() -> Path | None:
     return Path(place) if place else None
 
 
-def data_problem(name: str) -> RelationalProblem:
-    """Return a relational problem of ``LBM_DATA``, with the modes that describe its examples best."""
+def _data_of(name: str) -> Path:
     place = data_directory()
     if place is None:
         raise FileError(f"cannot read {name}: set LBM_DATA to the directory of the data sets")
+    return place
+
+
+def data_problem(name: str) -> RelationalProblem:
+    """Return a relational problem of ``LBM_DATA``, with the modes that describe its examples best."""
+    place = _data_of(name)
     if name == UNEVEN:
         return load_problem(place / "uwcse", negative="neg_studentprof2711.pl", folds="area_of_person.tsv")
     folder = place / name
@@ -93,9 +98,7 @@ def paper_table(name: str) -> LabelledTable:
         return made_table(name)
     if name == "uwcse":
         return replace(table_of(data_problem(name), depth=DEPTH[name]), areas=True)
-    place = data_directory()
-    if place is None:
-        raise FileError(f"cannot read {name}: set LBM_DATA to the directory of the data sets")
+    place = _data_of(name)
     folder, file = _FILES.get(name, (name, "bcp_i3.tsv"))
     return replace(read_table(place / folder / file, name), areas=name == UNEVEN)
 

@@ -1,6 +1,7 @@
 """The parts, one module each, by the name that the command line has for them, in the order of the report.
 
-A new part is a module with the names of :class:`lbm.trials.part.Part`, and a line here.
+A new part is a module with the names of :class:`lbm.trials.part.Part`, a line here, and for its prose a
+Markdown file of the same name (see :func:`lbm.trials.part.prose`).
 """
 
 from __future__ import annotations

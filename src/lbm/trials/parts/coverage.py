@@ -6,28 +6,19 @@ import statistics
 from collections.abc import Sequence
 from typing import Final
 
-from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.knowledge.printed import counted
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, number, numbers, prose, where
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import GRID, cover_by, expected_coverage, expected_draws
-from lbm.trials.words import counted, seconds, share, spread, times, whole
+from lbm.trials.words import seconds, share, spread, times, whole
 
 NAME: Final = "coverage"
 TITLE: Final = "Coverage: samples until every model was seen"
 REVISION: Final = 1
 ALONE: Final = False
-COLUMNS: Final = {
-    "method": str,
-    "M": int,
-    "N": int,
-    "limit": int,
-    "runs": str,
-    "run": int,
-    "samples": int,
-    "found": int,
-    "models": int,
-    "seconds": float,
-    "after": str,
-}
+COLUMNS: Final = columns(
+    "method M:int N:int limit:int runs run:int samples:int found:int models:int seconds:float after"
+)
 
 METHODS: Final = ("pool scheme", "block Gibbs", "collapsed", "i.i.d. draws")
 CELLS: Final = tuple((m, n) for m in (20, 25, 30) for n in (5, 10))
@@ -78,17 +69,7 @@ def measure(key: Key) -> list[Row]:
     rows: list[Row] = []
     for run in range(first, last + 1):
         done = cover_by(method, m, n, seed=run, limit=int(key["limit"]) or None)
-        rows.append(
-            {
-                **key,
-                "run": run,
-                "samples": done.samples,
-                "found": done.found,
-                "models": done.models,
-                "seconds": round(done.seconds, 6),
-                "after": " ".join(map(str, done.after())),
-            }
-        )
+        rows.append({**key, "run": run, **done.facts(), "after": " ".join(map(str, done.after()))})
     return rows
 
 
@@ -97,12 +78,12 @@ def measure(key: Key) -> list[Row]:
 
 def draw(rows: Sequence[Row]) -> list[Picture]:
     """Return coverage against samples, a picture for each formula."""
-    return [_chart(m, n, _cell(rows, m, n)) for m, n in CELLS if _cell(rows, m, n)]
+    return [_chart(m, n, some) for m, n in CELLS if (some := where(rows, M=m, N=n))]
 
 
 def _chart(m: int, n: int, rows: Sequence[Row]) -> Chart:
     models, space = (1 << n) - 1, float(1 << m + n)
-    curves = [curve for method in METHODS if (curve := _curve(method, _by(rows, method), models))]
+    curves = [curve for method in METHODS if (curve := _curve(method, where(rows, method=method), models))]
     end = max((curve.x[-1] for curve in curves), default=10.0)
     grid = [float(size) for size in GRID if size <= max(end, 20 * models)]
     bound = tuple(100 * expected_coverage(models, size) for size in grid)
@@ -148,32 +129,9 @@ def _curve(method: str, rows: Sequence[Row], models: int) -> Curve | None:
 def section(rows: Sequence[Row]) -> Section:
     """Return samples until full coverage, beside the paper's."""
     return Section(
-        about=(
-            "The formula φ(M, N) says that x1, ..., xM are all true and that at least one of y1, ..., yN is. "
-            "It has 2^N - 1 models among 2^(M+N) worlds: needles in a haystack. The paper turns it into a "
-            "Boltzmann machine with a hidden unit for each of N cubes (conjunctions that exclude one "
-            "another), and counts how many samples it draws before it has seen every model.",
-            "Four ways to sample are compared. The *pool scheme* is the paper's own: block Gibbs steps from "
-            "a pool of rows. *Block Gibbs* is plain chains on the same machine. *Collapsed* chains have a "
-            "formula of its own for each conjunct, so that a world is led to a model step by step, and sum "
-            "hidden units out. *I.i.d. draws* need no chain at all: cubes that exclude one another can be "
-            "counted, so that a model is drawn uniformly in one go.",
-        ),
+        **prose(__name__, limit=whole(LIMIT), quick_limit=whole(QUICK_LIMIT)),
         findings=tuple(_findings(rows)),
         tables=(_table(rows),),
-        notes=(
-            "c = 5 and ε = 0.5 as in the paper. A sample is: of the pool scheme, a row advanced; of block "
-            "Gibbs, a step of one of 1,024 chains; of collapsed chains, a sweep over all M + N atoms in one "
-            "of 64 chains; of draws, a draw. Every state counts, models or not, and a world counts as a "
-            "model only if the formula is true in it.",
-            "Each run has its own seed, made of M, N and its number. Plain chains are given up after "
-            f"{whole(LIMIT)} samples ({whole(QUICK_LIMIT)} in a quick run).",
-            "The pool scheme needs fewer samples here than the paper states for φ(20, 10). The description "
-            "of the scheme is what its authors' script does, and small formulae take as many samples as in "
-            "the authors' logs.",
-            "`after` in the table of raw numbers holds the models seen after 10, 20, 50, 100, ... samples, "
-            "up to the end of the run.",
-        ),
         headline=_headline(rows),
     )
 
@@ -182,15 +140,15 @@ def _table(rows: Sequence[Row]) -> Table:
     lines = []
     for m, n in CELLS:
         for method in METHODS:
-            some = _by(_cell(rows, m, n), method)
+            some = where(rows, M=m, N=n, method=method)
             if not some:
                 continue
-            took = statistics.median(_number(row, "seconds") for row in some)
+            took = statistics.median(numbers(some, "seconds"))
             needed = _needed(some)
             paper = PAPER.get((m, n))
             if needed is None:
-                mean = statistics.fmean(_number(row, "found") / _number(row, "models") for row in some)
-                most = max(_number(row, "samples") for row in some)
+                mean = statistics.fmean(number(row, "found") / number(row, "models") for row in some)
+                most = max(numbers(some, "samples"))
                 cells = (f"more than {whole(most)}", "-", "-", share(mean))
             else:
                 mean = statistics.fmean(needed)
@@ -214,7 +172,7 @@ def _findings(rows: Sequence[Row]) -> list[str]:
     found = []
     for (m, n), paper in PAPER.items():
         for method in ("pool scheme", "collapsed", "i.i.d. draws"):
-            needed = _needed(_by(_cell(rows, m, n), method))
+            needed = _needed(where(rows, M=m, N=n, method=method))
             if needed is None:
                 continue
             mean = statistics.fmean(needed)
@@ -223,13 +181,12 @@ def _findings(rows: Sequence[Row]) -> list[str]:
                 f"φ({m}, {n}), {method}: all {2**n - 1:,} models after {whole(mean)} samples on average over "
                 f"{counted(len(needed), 'run')}, {fewer} the paper's {whole(paper)}."
             )
-        if _cell(rows, m, n):
+        if where(rows, M=m, N=n):
             found.append(
                 f"Independent uniform draws need {whole(expected_draws(2**n - 1))} on average by theory to "
                 f"see all models of φ({m}, {n}); to list them takes {2**n - 1:,} evaluations."
             )
-    plain = [row for row in rows if row["method"] == "block Gibbs" and row["found"] != row["models"]]
-    if plain:
+    if any(row["found"] != row["models"] for row in where(rows, method="block Gibbs")):
         found.append(
             "Plain block Gibbs finds a well by chance and leaves it after about a dozen steps: most of its "
             "samples are coin flips far from any model."
@@ -241,7 +198,7 @@ def _headline(rows: Sequence[Row]) -> dict[str, float | str | None]:
     found: dict[str, float | str | None] = {}
     for m, n in PAPER:
         for method in METHODS:
-            needed = _needed(_by(_cell(rows, m, n), method))
+            needed = _needed(where(rows, M=m, N=n, method=method))
             if needed is not None:
                 found[f"samples, phi({m}, {n}), {method}"] = round(statistics.fmean(needed), 1)
     return found
@@ -251,18 +208,4 @@ def _needed(rows: Sequence[Row]) -> list[float] | None:
     """Return the samples of each run; None: there is none, or one was given up."""
     if not rows or any(row["found"] != row["models"] for row in rows):
         return None
-    return [_number(row, "samples") for row in rows]
-
-
-def _cell(rows: Sequence[Row], m: int, n: int) -> list[Row]:
-    return [row for row in rows if row["M"] == m and row["N"] == n]
-
-
-def _by(rows: Sequence[Row], method: str) -> list[Row]:
-    return [row for row in rows if row["method"] == method]
-
-
-def _number(row: Row, column: str) -> float:
-    value = row[column]
-    assert isinstance(value, int | float), "a column of numbers that are always there"
-    return float(value)
+    return numbers(rows, "samples")

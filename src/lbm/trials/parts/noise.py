@@ -10,24 +10,27 @@ from typing import Final
 
 from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread
 from lbm.trials.learners.relational import flipped, fold_names, learn_fold, problem_named, with_folds
-from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.trials.part import (
+    Key,
+    Piece,
+    Row,
+    Section,
+    Table,
+    columns,
+    different,
+    filled,
+    number,
+    numbers,
+    prose,
+    where,
+)
 from lbm.trials.pictures import Chart, Curve, Picture
 
 NAME: Final = "noise"
 TITLE: Final = "Noise: labels flipped in training"
 REVISION: Final = 2
 ALONE: Final = False
-COLUMNS: Final = {
-    "set": str,
-    "flipped": float,
-    "how": str,
-    "seed": int,
-    "fold": str,
-    "rules": str,
-    "accuracy": float,
-    "share": float,
-    "seconds": float,
-}
+COLUMNS: Final = columns("set flipped:float how seed:int fold rules accuracy:float share:float seconds:float")
 
 SETS: Final = ("alz_amine", "alz_acetyl", "alz_memory", "alz_toxic")
 SHARES: Final = (0.1, 0.2, 0.3)
@@ -81,17 +84,16 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
     found: list[Picture] = []
     for how in (TOGETHER, APART):
         curves = []
-        for number, name in enumerate(_sets(rows)):
+        for colour, name in enumerate(different(rows, "set")):
             for rules in (WITH, WITHOUT):
-                points = [
-                    (share, values) for share in SHARES if (values := _values(rows, name, share, how, rules))
-                ]
-                if points:
-                    x = tuple(100 * share for share, _ in points)
-                    y = tuple(100 * statistics.fmean(values) for _, values in points)
+                mine = where(rows, set=name, how=how, rules=rules)
+                shares = [share for share in SHARES if where(mine, flipped=share)]
+                if shares:
+                    x = tuple(100 * share for share in shares)
+                    y = tuple(100 * _mean(where(mine, flipped=share)) for share in shares)
                     label = f"{name}, {'with' if rules == WITH else 'without'} rules"
                     look = "line" if rules == WITH else "dashes"
-                    curves.append(Curve(label, x, y, number, look=look))
+                    curves.append(Curve(label, x, y, colour, look=look))
         if curves:
             found.append(
                 Chart(
@@ -113,24 +115,9 @@ def section(rows: Sequence[Row]) -> Section:
     """Return accuracies with and without the rules of an order."""
     table = _table(rows)
     return Section(
-        about=(
-            "Which of two compounds is better is a strict order: if a is better than b, b is not better "
-            "than a, and betterness carries over from pair to pair. Three rules say so. Labels are often "
-            "wrong in practice; here a share of those trained on is flipped on purpose, and test labels "
-            "stay right.",
-            "A pair occurs in both directions. Flipped *together*, the two still agree with one another "
-            "and only chains of pairs give a wrong label away; flipped *apart*, each direction has its "
-            "own chance, and many pairs contradict themselves. Labels are soft evidence then: each has a "
-            "weight, chosen on training labels, and may be overruled.",
-        ),
+        **prose(__name__),
         findings=tuple(_findings(rows)),
-        tables=(table,) if table.rows else (),
-        notes=(
-            "Columns say how two compounds differ. One machine is scored with the rules and without; "
-            "settings, the weight of labels and the share of the rules come from training labels, flipped "
-            "as they are. Folds are the authors' own; every second one is tested, each with a seed of its "
-            "own. p: paired over folds, with Nadeau and Bengio's correction, then Holm's.",
-        ),
+        tables=filled(table),
         headline={
             f"{line[0]}, {line[1]} % {line[2]}, points more with rules": float(line[5]) for line in table.rows
         },
@@ -140,8 +127,10 @@ def section(rows: Sequence[Row]) -> Section:
 def _table(rows: Sequence[Row]) -> Table:
     cells: dict[str, tuple[str, ...]] = {}
     chances: dict[str, float] = {}
-    for name, share, how in product(_sets(rows), SHARES, (TOGETHER, APART)):
-        ours, plain = (_by_fold(rows, name, share, how, rules) for rules in (WITH, WITHOUT))
+    for name, share, how in product(different(rows, "set"), SHARES, (TOGETHER, APART)):
+        ours, plain = (
+            _by_fold(rows, set=name, flipped=share, how=how, rules=rules) for rules in (WITH, WITHOUT)
+        )
         shared = sorted(ours.keys() & plain.keys())
         if not shared:
             continue
@@ -171,14 +160,11 @@ def _findings(rows: Sequence[Row]) -> list[str]:
     found = []
     for how in (TOGETHER, APART):
         for share in SHARES:
-            ours, plain = (
-                [value for name in _sets(rows) for value in _values(rows, name, share, how, rules)]
-                for rules in (WITH, WITHOUT)
-            )
+            ours, plain = (where(rows, flipped=share, how=how, rules=rules) for rules in (WITH, WITHOUT))
             if ours and plain:
                 found.append(
-                    f"{100 * share:.0f} % flipped {how}: {percent(statistics.fmean(ours))} % right with "
-                    f"the rules of an order, {percent(statistics.fmean(plain))} % without."
+                    f"{100 * share:.0f} % flipped {how}: {percent(_mean(ours))} % right with "
+                    f"the rules of an order, {percent(_mean(plain))} % without."
                 )
     lines = _table(rows).rows
     if lines:
@@ -191,22 +177,11 @@ def _findings(rows: Sequence[Row]) -> list[str]:
     return found
 
 
-def _sets(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(str(row["set"]) for row in rows))
+def _by_fold(rows: Sequence[Row], **wanted: str | float) -> dict[tuple[str, int], float]:
+    """Return accuracies by fold and seed."""
+    some = where(rows, **wanted)
+    return {(str(row["fold"]), int(number(row, "seed"))): number(row, "accuracy") for row in some}
 
 
-def _by_fold(
-    rows: Sequence[Row], name: str, share: float, how: str, rules: str
-) -> dict[tuple[str, int], float]:
-    wanted = {"set": name, "flipped": share, "how": how, "rules": rules}
-    found = {}
-    for row in rows:
-        accuracy, seed = row["accuracy"], row["seed"]
-        if all(row[column] == value for column, value in wanted.items()):
-            assert isinstance(accuracy, float | int), "a number that is always there"
-            found[str(row["fold"]), int(seed or 0)] = float(accuracy)
-    return found
-
-
-def _values(rows: Sequence[Row], name: str, share: float, how: str, rules: str) -> list[float]:
-    return list(_by_fold(rows, name, share, how, rules).values())
+def _mean(rows: Sequence[Row]) -> float:
+    return statistics.fmean(numbers(rows, "accuracy"))

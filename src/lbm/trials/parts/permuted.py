@@ -13,24 +13,17 @@ from lbm.trials.learners.comparing import interval_99, percent, percent_spread
 from lbm.trials.learners.curves import EPOCHS, SETTINGS
 from lbm.trials.learners.protocols import believed, chosen, judge_fold
 from lbm.trials.learners.tables import MADE, SETS, paper_table, permuted
-from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, different, filled, number, prose, where
 from lbm.trials.pictures import Chart, Curve, Picture
 
 NAME: Final = "permuted"
 TITLE: Final = "Random labels: what choosing on test folds is worth"
 REVISION: Final = 6
 ALONE: Final = False
-COLUMNS: Final = {
-    "set": str,
-    "permutation": int,
-    "folds": int,
-    "majority": float,
-    "honest": float,
-    "balanced": float,
-    "all_believed": float,
-    "paper": float,
-    "seconds": float,
-}
+COLUMNS: Final = columns(
+    "set permutation:int folds:int majority:float honest:float balanced:float all_believed:float "
+    "paper:float seconds:float"
+)
 
 PERMUTATIONS: Final = 20
 FOLDS: Final = 10
@@ -99,7 +92,7 @@ def measure(key: Key) -> list[Row]:
 
 def draw(rows: Sequence[Row]) -> list[Picture]:
     """Return what is left above the majority rate under both protocols, a picture."""
-    names = _sets(rows)
+    names = different(rows, "set")
     if not names:
         return []
     curves = []
@@ -133,34 +126,20 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
 def section(rows: Sequence[Row]) -> Section:
     """Return both protocols beside the majority rate."""
     table = _table(rows)
+    words = prose(
+        __name__, settings=len(SETTINGS["LBM"]), epochs=EPOCHS, quick_epochs=QUICK_EPOCHS, folds=_folds(rows)
+    )
     return Section(
-        about=(
-            "A learner that is given permuted labels has nothing to learn: no protocol may show more than "
-            "the share of the larger class, the majority rate. Whatever it shows above that was made by "
-            "choosing on the rows it is scored on.",
-            "Labels are permuted before anything is fitted. Where examples are pairs of compounds in both "
-            "directions, a coin is thrown for each pair and its two labels stay opposite, as they are; "
-            "both are in one fold, since one gives the other away.",
-        ),
+        **words,
         findings=tuple(_findings(rows)),
-        tables=(table,) if table.rows else (),
-        notes=(
-            f"LBM on the paper's columns, {len(SETTINGS['LBM'])} settings, {EPOCHS} epochs ({QUICK_EPOCHS} "
-            f"on sets that the package makes), {_folds(rows)} drawn anew for each permutation. The paper "
-            "protocol has the better of its settings for each permutation.",
-            "The honest protocol answers the larger class if rows put aside do not show more by a standard "
-            "error; a learner that is believed says both classes, and is right less often than the majority "
-            "rate where classes are uneven: balanced accuracy, of which chance has 50 %, is beside it. *All "
-            "believed*: of learners as they were chosen, also where the larger class was answered. It shows "
-            "what that answer could hide.",
-        ),
+        tables=filled(table),
         headline=_headline(rows),
     )
 
 
 def _table(rows: Sequence[Row]) -> Table:
     lines = []
-    for name in _sets(rows):
+    for name in different(rows, "set"):
         honest, paper = _values(rows, name, "honest"), _values(rows, name, "paper")
         balanced = [value for value, _ in _values(rows, name, "balanced")]
         plain = [value for value, _ in _values(rows, name, "all_believed")]
@@ -194,8 +173,8 @@ def _findings(rows: Sequence[Row]) -> list[str]:
         return []
     within = [line[0] for line in table if line[5] == "yes"]
     above = [line[0] for line in table if line[5] == "above"]
-    gains = [value - rate for name in _sets(rows) for value, rate in _values(rows, name, "paper")]
-    plain = [[value for value, _ in _values(rows, name, "all_believed")] for name in _sets(rows)]
+    gains = [value - rate for name in different(rows, "set") for value, rate in _values(rows, name, "paper")]
+    plain = [[value for value, _ in _values(rows, name, "all_believed")] for name in different(rows, "set")]
     mean = statistics.fmean(value for values in plain for value in values)
     chance = sum(low <= 0.5 <= high for low, high in map(interval_99, plain))
     said = f"the whole interval is above it on {', '.join(above) if above else 'none'}"
@@ -211,7 +190,7 @@ def _findings(rows: Sequence[Row]) -> list[str]:
 
 def _headline(rows: Sequence[Row]) -> dict[str, float | str | None]:
     found: dict[str, float | str | None] = {}
-    for name in _sets(rows):
+    for name in different(rows, "set"):
         for column in ("honest", "paper"):
             gains = [value - rate for value, rate in _values(rows, name, column)]
             found[f"{name}, {column} - majority, points"] = round(100 * statistics.fmean(gains), 2)
@@ -226,17 +205,6 @@ def _folds(rows: Sequence[Row]) -> str:
     )
 
 
-def _sets(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(str(row["set"]) for row in rows))
-
-
 def _values(rows: Sequence[Row], name: str, column: str) -> list[tuple[float, float]]:
     """Return a score and the majority rate for each permutation."""
-    found = []
-    for row in rows:
-        value, rate = row[column], row["majority"]
-        if row["set"] == name:
-            assert isinstance(value, float | int), "a number that is always there"
-            assert isinstance(rate, float | int), "a number that is always there"
-            found.append((float(value), float(rate)))
-    return found
+    return [(number(row, column), number(row, "majority")) for row in where(rows, set=name)]

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Final
 
-from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, where
 from lbm.trials.pictures import Chart, Curve, Picture
 from lbm.trials.searches.instances import Instance, flat_colouring, sr_pair
 from lbm.trials.searches.solving import CHAINS, METHODS, solve_by
@@ -16,21 +16,10 @@ NAME: Final = "sat"
 TITLE: Final = "SAT: models of random and of structured clauses"
 REVISION: Final = 1
 ALONE: Final = False
-COLUMNS: Final = {
-    "family": str,
-    "size": int,
-    "sweeps": int,
-    "instances": str,
-    "instance": int,
-    "satisfiable": int,
-    "atoms": int,
-    "clauses": int,
-    "method": str,
-    "solved": int,
-    "broken": int,
-    "sweeps_done": int,
-    "seconds": float,
-}
+COLUMNS: Final = columns(
+    "family size:int sweeps:int instances instance:int satisfiable:int atoms:int clauses:int method "
+    "solved:int broken:int sweeps_done:int seconds:float"
+)
 
 FAMILIES: Final = {"SR": "SR(n) pairs", "colouring": "flat 3-colouring"}
 SIZES: Final = {"SR": (5, 10, 20, 40, 80), "colouring": (9, 12, 20, 50, 100)}
@@ -147,46 +136,32 @@ def section(rows: Sequence[Row]) -> Section:
                 some = _of(rows, family, size, method)
                 if some:
                     left = [int(row["broken"] or 0) for row in some]
-                    clauses = statistics.fmean(int(row["clauses"] or 0) for row in some)
+                    clauses = statistics.fmean(numbers(some, "clauses"))
                     solved = f"{share(_solved(some))} of {len(some)}"
                     cells = (solved, f"{statistics.fmean(left):.1f} of {clauses:.0f}", seconds(_time(some)))
                     lines.append((name, f"{size}", method, *cells))
                     headline[f"solved, {family} {size}, {method}"] = round(_solved(some), 4)
-    proved = [row for row in rows if row["satisfiable"] == 0]
-    wrong = sum(int(row["solved"] or 0) for row in proved)
+    proved = where(rows, satisfiable=0)
+    wrong = int(sum(numbers(proved, "solved")))
+    words = prose(
+        __name__,
+        chains=CHAINS,
+        sweeps=SWEEPS,
+        quick_sweeps=QUICK_SWEEPS,
+        asked=len(proved),
+        proved=len(proved) - wrong,
+    )
     return Section(
-        about=(
-            "Can the machine solve satisfiability problems as such? Two families are made here, in the "
-            "manner of the authors' later experiments. *SR(n) pairs*: random clauses over n atoms are added "
-            "until there is no model any more; turning one literal of the last clause round gives a "
-            "satisfiable instance that is as near to contradiction as can be. *Flat 3-colouring*: a graph "
-            "with a hidden 3-colouring and as many edges as make it hardest (2.395 a node), as clauses over "
-            "three atoms a node.",
-            f"Three ways use {CHAINS} chains. *Block Gibbs* samples the paper's machine at c = 5. *Annealed "
-            "Gibbs* lets c rise from 2 to 10. *Collapsed* sums hidden units out and updates one atom at a "
-            "time. *CaDiCaL* is a modern SAT solver.",
-        ),
+        **words,
         findings=tuple(_findings(rows)),
-        tables=(
+        tables=filled(
             Table(
                 "Models found within the budget, and what was left",
                 ("family", "size", "method", "solved", "clauses still false", "median time"),
                 tuple(lines),
                 left=(0, 2),
                 note="Clauses still false: the mean over instances of what the best chain ended with.",
-            ),
-        )
-        if lines
-        else (),
-        notes=(
-            f"Every way with chains has {CHAINS} of them and {SWEEPS} sweeps ({QUICK_SWEEPS} in a quick "
-            "run), and stops at its first model. A world is called a model after every clause was evaluated "
-            "on it. Instances and chains depend on their numbers only. Times include building machines, not "
-            "compiling code.",
-            f"Of {len(proved)} unsatisfiable halves of pairs CaDiCaL proves {len(proved) - wrong}; chains "
-            "prove nothing, and were not asked.",
-            "The schedule of annealed Gibbs was picked from six tried on twelve instances, some of which are "
-            "measured here: it is slightly favoured.",
+            )
         ),
         headline=headline,
     )
@@ -213,17 +188,16 @@ def _findings(rows: Sequence[Row]) -> list[str]:
 
 
 def _sizes(rows: Sequence[Row], family: str) -> list[int]:
-    return sorted({int(row["size"] or 0) for row in rows if row["family"] == family})
+    return sorted({int(size) for size in numbers(where(rows, family=family), "size")})
 
 
 def _of(rows: Sequence[Row], family: str, size: int, method: str) -> list[Row]:
-    wanted = (family, size, method, 1)
-    return [row for row in rows if (row["family"], row["size"], row["method"], row["satisfiable"]) == wanted]
+    return where(rows, family=family, size=size, method=method, satisfiable=1)
 
 
 def _solved(rows: Sequence[Row]) -> float:
-    return statistics.fmean(int(row["solved"] or 0) for row in rows)
+    return statistics.fmean(numbers(rows, "solved"))
 
 
 def _time(rows: Sequence[Row]) -> float:
-    return statistics.median(float(row["seconds"] or 0) for row in rows)
+    return statistics.median(numbers(rows, "seconds"))

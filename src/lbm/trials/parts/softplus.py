@@ -10,14 +10,14 @@ import numpy as np
 
 from lbm.knowledge.formula import atom, conjunction
 from lbm.machine.translate import translate
-from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, number, numbers, prose, where
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 
 NAME: Final = "softplus"
 TITLE: Final = "Softplus: how deep a well is, and how much leaks"
 REVISION: Final = 1
 ALONE: Final = False
-COLUMNS: Final = {"confidence": float, "source": str, "x": float, "free_energy": float}
+COLUMNS: Final = columns("confidence:float source x:float free_energy:float")
 
 CONFIDENCES: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 EPSILON: Final = 0.5
@@ -55,13 +55,12 @@ def measure(key: Key) -> list[Row]:
 def draw(rows: Sequence[Row]) -> list[Picture]:
     """Return the curves, and what machines say as dots on them."""
     curves = []
-    for number, c in enumerate(CONFIDENCES):
+    for colour, c in enumerate(CONFIDENCES):
         for source, look in (("formula", "line"), ("machine", "dots")):
-            some = [row for row in rows if row["confidence"] == c and row["source"] == source]
+            some = where(rows, confidence=c, source=source)
             if some:
-                x = tuple(float(row["x"] or 0) for row in some)
-                y = tuple(float(row["free_energy"] or 0) for row in some)
-                curves.append(Curve(f"c = {c:g}" if look == "line" else "", x, y, number, look=look))
+                x, y = tuple(numbers(some, "x")), tuple(numbers(some, "free_energy"))
+                curves.append(Curve(f"c = {c:g}" if look == "line" else "", x, y, colour, look=look))
     if not curves:
         return []
     return [
@@ -88,9 +87,8 @@ def section(rows: Sequence[Row]) -> Section:
     worst = 0.0
     for c in CONFIDENCES:
         said = {
-            row["x"]: float(row["free_energy"] or 0)
-            for row in rows
-            if row["confidence"] == c and row["source"] == "machine"
+            number(row, "x"): number(row, "free_energy")
+            for row in where(rows, confidence=c, source="machine")
         }
         if len(said) <= MISSED:
             continue
@@ -101,10 +99,8 @@ def section(rows: Sequence[Row]) -> Section:
             (f"{c:g}", f"{true:.4f}", f"{near:.4f}", f"{false:,}", f"{chances[0]:.3f}", f"{chances[1]:.3f}")
         )
         headline[f"near misses that look like a model, c = {c:g}"] = float(false)
-        for row in rows:
-            if row["confidence"] == c and row["source"] == "machine":
-                right = -float(np.logaddexp(0.0, c * float(row["x"] or 0)))
-                worst = max(worst, abs(right - float(row["free_energy"] or 0)))
+        off = (abs(-float(np.logaddexp(0.0, c * x)) - value) for x, value in said.items())
+        worst = max(worst, *off)
     near_misses = headline.get("near misses that look like a model, c = 5")
     findings = []
     if near_misses is not None:
@@ -114,33 +110,17 @@ def section(rows: Sequence[Row]) -> Section:
             "non-models pass, so here a world is called a model only after the formula was evaluated.",
             f"The machines agree with the formula to {worst:.0e}." if worst else "",
         ]
+    head = ("confidence c", "well", "leak", "leaks that make a well")
     return Section(
-        about=(
-            "Each cube of a formula is a hidden unit. Its input x is ε where all literals of the cube are "
-            "true and one less for each literal that is wrong (here ε = 0.5). Summed over on and off, the "
-            "unit adds -log(1 + exp(c x)) to the free energy of a world, a softplus turned over: deep where "
-            "the cube is true, close to 0 elsewhere. The confidence c says how sharp that is.",
-        ),
+        **prose(__name__),
         findings=tuple(filter(None, findings)),
-        tables=(
+        tables=filled(
             Table(
                 "The well of a true cube, and the leak of one that misses by a literal",
-                (
-                    "confidence c",
-                    "well",
-                    "leak",
-                    "leaks that make a well",
-                    "P(unit on), cube true",
-                    "P(unit on), one wrong",
-                ),
+                (*head, "P(unit on), cube true", "P(unit on), one wrong"),
                 tuple(lines),
                 left=(),
-            ),
-        )
-        if lines
-        else (),
-        notes=(
-            "Nothing here is random. The paper's figure shows the same function for its own values of c.",
+            )
         ),
         headline=headline,
     )

@@ -7,26 +7,19 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.knowledge.printed import counted
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, numbers, prose, where
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import cover_by, list_models
-from lbm.trials.words import counted, seconds, times, whole
+from lbm.trials.words import seconds, times, whole
 
 NAME: Final = "time"
 TITLE: Final = "Time: until every model was collected"
 REVISION: Final = 1
 ALONE: Final = True
-COLUMNS: Final = {
-    "method": str,
-    "N": int,
-    "limit": int,
-    "repeats": int,
-    "repeat": int,
-    "samples": int,
-    "found": int,
-    "models": int,
-    "seconds": float,
-}
+COLUMNS: Final = columns(
+    "method N:int limit:int repeats:int repeat:int samples:int found:int models:int seconds:float"
+)
 
 M: Final = 20
 SIZES: Final = tuple(range(3, 11))
@@ -65,16 +58,7 @@ def measure(key: Key) -> list[Row]:
             done = list_models(method, M, n)
         else:
             done = cover_by(method, M, n, seed=repeat, limit=limit or None)
-        rows.append(
-            {
-                **key,
-                "repeat": repeat,
-                "samples": done.samples,
-                "found": done.found,
-                "models": done.models,
-                "seconds": round(done.seconds, 6),
-            }
-        )
+        rows.append({**key, "repeat": repeat, **done.facts()})
     return rows
 
 
@@ -94,7 +78,9 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
     """Return time against N, a curve for each method and the paper's as dots."""
     curves = []
     for number, method in enumerate(METHODS):
-        points = [(n, _median(some)) for n in SIZES if (some := _of(rows, method, n)) and _whole(some)]
+        points = [
+            (n, _median(some)) for n in SIZES if (some := where(rows, method=method, N=n)) and _whole(some)
+        ]
         if points:
             x, y = zip(*points, strict=True)
             curves.append(Curve(method, tuple(map(float, x)), y, number))
@@ -128,31 +114,18 @@ def section(rows: Sequence[Row]) -> Section:
     for method in METHODS:
         cells = []
         for n in sizes:
-            some = _of(rows, method, n)
+            some = where(rows, method=method, N=n)
             cells.append("-" if not some else seconds(_median(some)) if _whole(some) else "given up")
         lines.append((method, *cells))
     lines.append(("the paper", *(f"~{PAPER[n]:.0f} s" for n in sizes)))
     return Section(
-        about=(
-            "The same formulae as in the part on coverage, with M = 20 and N from 3 to 10: how long does it "
-            "take until every model is there? Besides the four samplers there are two ways that do not "
-            "sample. *Strict DNF* lists the models cube by cube, as `lbm models` does. *PySAT* lets a SAT "
-            "solver (CaDiCaL) find a model, forbids it, and asks again.",
-        ),
+        **prose(__name__, limit=whole(LIMIT), quick_limit=whole(QUICK_LIMIT)),
         findings=tuple(_findings(rows)),
         tables=(Table("Median time", ("method", *(f"N = {n}" for n in sizes)), tuple(lines)),),
-        notes=(
-            "Times are wall-clock times and include building theories and machines, not loading and "
-            "compiling code. One search runs at a time. The pool scheme's times vary much, because its first "
-            "model is found by chance: its median is over more seeds than the others' (see `repeats`). Plain "
-            f"chains are given up after {whole(LIMIT)} samples ({whole(QUICK_LIMIT)} in a quick run).",
-            "The paper's times were measured by its authors on a machine of their own; ratios of times "
-            "across machines are rough.",
-        ),
         headline={
             f"seconds, N = 10, {method}": round(_median(some), 6)
             for method in METHODS
-            if (some := _of(rows, method, 10)) and _whole(some)
+            if (some := where(rows, method=method, N=10)) and _whole(some)
         },
     )
 
@@ -160,7 +133,7 @@ def section(rows: Sequence[Row]) -> Section:
 def _findings(rows: Sequence[Row]) -> list[str]:
     found = []
     for method in METHODS:
-        some = _of(rows, method, 10)
+        some = where(rows, method=method, N=10)
         if some and _whole(some):
             took = _median(some)
             found.append(
@@ -168,16 +141,12 @@ def _findings(rows: Sequence[Row]) -> list[str]:
                 f"{times(PAPER[10] / took)} faster than the paper's 68 s."
             )
         elif some:
-            most = max(float(row["samples"] or 0) for row in some)
-            seen = statistics.fmean(float(row["found"] or 0) for row in some)
+            most = max(numbers(some, "samples"))
+            seen = statistics.fmean(numbers(some, "found"))
             found.append(
                 f"N = 10, {method}: given up after {whole(most)} samples, with {whole(seen)} of 1,023 models."
             )
     return found
-
-
-def _of(rows: Sequence[Row], method: str, n: int) -> list[Row]:
-    return [row for row in rows if row["method"] == method and row["N"] == n]
 
 
 def _whole(rows: Sequence[Row]) -> bool:
@@ -185,4 +154,4 @@ def _whole(rows: Sequence[Row]) -> bool:
 
 
 def _median(rows: Sequence[Row]) -> float:
-    return statistics.median(float(row["seconds"] or 0) for row in rows)
+    return statistics.median(numbers(rows, "seconds"))

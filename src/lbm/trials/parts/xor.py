@@ -14,26 +14,17 @@ from lbm.machine.penalty import (
     write_polynomial,
 )
 from lbm.machine.translate import translate
-from lbm.trials.part import Key, Piece, Row, Section, Table
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, where
 from lbm.trials.pictures import Drawing, Picture
 
 NAME: Final = "xor"
 TITLE: Final = "XOR and the Nixon diamond: logic as energy"
 REVISION: Final = 1
 ALONE: Final = False
-COLUMNS: Final = {
-    "theory": str,
-    "encoding": str,
-    "what": str,
-    "world": str,
-    "score": float,
-    "energy": float,
-    "free_energy": float,
-    "visible": int,
-    "hidden": int,
-    "weights": int,
-    "text": str,
-}
+COLUMNS: Final = columns(
+    "theory encoding what world score:float energy:float free_energy:float visible:int hidden:int "
+    "weights:int text"
+)
 
 NIXON: Final = "atoms n, r, q, p\n1000: n -> r\n1000: n -> q\n10: r -> ~p\n10: q -> p"
 THEORIES: Final = {
@@ -141,46 +132,25 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
 
 def section(rows: Sequence[Row]) -> Section:
     """Return truth tables against energies, energy functions and numbers of units."""
-    tables = [
-        table
-        for name in SHOWN
-        for table in (_worlds(name, rows), _equations(name, rows))
-        if table is not None
-    ]
-    sizes = _sizes(rows)
+    tables = [table for name in SHOWN for table in (_worlds(name, rows), _equations(name, rows))]
     return Section(
-        about=(
-            "A formula becomes a restricted Boltzmann machine in two steps. First it is written as a strict "
-            "DNF: cubes (conjunctions of atoms and negated atoms) of which at most one is true in any world. "
-            "Then each cube becomes a hidden unit h_j that is worth turning on, by ε, exactly where the cube "
-            "is true. So the least energy over hidden units, min_h E(x, h), is -ε times the weight of the "
-            "formulae true in x: lower energy, more truth.",
-            "XOR says that z is true exactly where one of x and y is. The Nixon diamond is four weighted "
-            "rules that cannot all be kept once n is true: Nixon (n) is a Republican (r) and a Quaker (q); "
-            "Republicans tend not to be pacifists (p), Quakers tend to be. Penalty Logic, the older way, "
-            "writes the penalty of false formulae as a polynomial and adds hidden units until it has the "
-            "form of such a machine.",
-        ),
+        **prose(__name__),
         findings=tuple(_findings(rows)),
-        tables=(*tables, *([sizes] if sizes else [])),
-        notes=(
-            "ε = 0.5 everywhere; free energies at c = 5. Nothing here is random. The energy function of XOR "
-            "is the paper's but for the term of h3, where the paper repeats that of h2.",
-        ),
+        tables=filled(*tables, _sizes(rows)),
         headline={
             f"hidden units, {row['theory']}, {row['encoding']}": row["hidden"]
-            for row in rows
-            if row["what"] == "machine" and row["theory"] in SHOWN
+            for row in where(rows, what="machine")
+            if row["theory"] in SHOWN
         },
     )
 
 
-def _worlds(name: str, rows: Sequence[Row]) -> Table | None:
-    ours = _of(rows, name, "sdnf", "world")
-    theirs = {row["world"]: row for row in _of(rows, name, "penalty", "world")}
+def _worlds(name: str, rows: Sequence[Row]) -> Table:
+    ours = where(rows, theory=name, encoding="sdnf", what="world")
+    theirs = {row["world"]: row for row in where(rows, theory=name, encoding="penalty", what="world")}
     if not ours:
-        return None
-    best = max(float(row["score"] or 0) for row in ours)
+        return Table("", (), ())
+    best = max(numbers(ours, "score"))
     lines = [
         (
             *[pair.split("=")[1] for pair in str(row["world"]).split()],
@@ -202,7 +172,7 @@ def _worlds(name: str, rows: Sequence[Row]) -> Table | None:
     return Table(f"{name}: truth against energy", head, tuple(lines), left=(len(head) - 1,), note=note)
 
 
-def _equations(name: str, rows: Sequence[Row]) -> Table | None:
+def _equations(name: str, rows: Sequence[Row]) -> Table:
     lines = []
     stages = (
         ("sdnf", "machine", "strict DNF: the machine"),
@@ -211,47 +181,53 @@ def _equations(name: str, rows: Sequence[Row]) -> Table | None:
         ("penalty", "restricted", "Penalty Logic: the form of an RBM"),
     )
     for encoding, what, said in stages:
-        lines += [(said, f"`{row['text']}`") for row in _of(rows, name, encoding, what)]
-    return Table(f"{name}: energy functions", ("form", "E"), tuple(lines), left=(0, 1)) if lines else None
+        lines += [
+            (said, f"`{row['text']}`") for row in where(rows, theory=name, encoding=encoding, what=what)
+        ]
+    return Table(f"{name}: energy functions", ("form", "E"), tuple(lines), left=(0, 1))
 
 
-def _sizes(rows: Sequence[Row]) -> Table | None:
+def _sizes(rows: Sequence[Row]) -> Table:
     lines = []
     for name in THEORIES:
-        both = [_of(rows, name, encoding, "machine") for encoding in ENCODINGS]
+        both = [where(rows, theory=name, encoding=encoding, what="machine") for encoding in ENCODINGS]
         if all(both):
             (ours,), (theirs,) = both
             numbers = (ours["hidden"], theirs["hidden"], ours["weights"], theirs["weights"])
             lines.append((name, *(f"{number:,}" for number in numbers)))
     head = ("theory", "hidden units, ours", "Penalty Logic", "weights, ours", "Penalty Logic")
-    return Table("Numbers of hidden units and weights", head, tuple(lines)) if lines else None
+    return Table("Numbers of hidden units and weights", head, tuple(lines))
 
 
 def _findings(rows: Sequence[Row]) -> list[str]:
     found = []
     for name in SHOWN:
-        worlds = _of(rows, name, "sdnf", "world")
+        worlds = where(rows, theory=name, encoding="sdnf", what="world")
         if not worlds:
             continue
         right = all(float(row["energy"] or 0) == -0.5 * float(row["score"] or 0) for row in worlds)
-        (unit,) = _of(rows, name, "sdnf", "machine")
+        (unit,) = where(rows, theory=name, encoding="sdnf", what="machine")
         verb = "is" if right else "is NOT"
         found.append(
             f"{name}: in all {len(worlds)} worlds min_h E {verb} -0.5 times the weight of what is true, with "
             f"{unit['hidden']} hidden units."
         )
     nixon = [
-        row for row in _of(rows, "Nixon diamond", "sdnf", "world") if str(row["world"]).startswith("n=1")
+        row
+        for row in where(rows, theory="Nixon diamond", encoding="sdnf", what="world")
+        if str(row["world"]).startswith("n=1")
     ]
     if nixon:
-        best = max(float(row["score"] or 0) for row in nixon)
+        best = max(numbers(nixon, "score"))
         said = " and ".join(f"`{row['world']}`" for row in nixon if row["score"] == best)
         found.append(
             f"Given n, the best worlds are {said}: whether Nixon is a pacifist stays open, as it should."
         )
     sizes = {
         name: [
-            int(row["hidden"] or 0) for encoding in ENCODINGS for row in _of(rows, name, encoding, "machine")
+            int(row["hidden"] or 0)
+            for encoding in ENCODINGS
+            for row in where(rows, theory=name, encoding=encoding, what="machine")
         ]
         for name in THEORIES
     }
@@ -268,8 +244,3 @@ def _findings(rows: Sequence[Row]) -> list[str]:
 def _pairs(sizes: dict[str, list[int]]) -> list[tuple[str, tuple[int, int]]]:
     """Return the theories of which both machines are there."""
     return [(name, (both[0], both[1])) for name, both in sizes.items() if len(both) == len(ENCODINGS)]
-
-
-def _of(rows: Sequence[Row], theory: str, encoding: str, what: str) -> list[Row]:
-    wanted = (theory, encoding, what)
-    return [row for row in rows if (row["theory"], row["encoding"], row["what"]) == wanted]

@@ -55,6 +55,11 @@ class Covered:
     curve: Ints
     seconds: float
 
+    def facts(self) -> dict[str, int | float]:
+        """Return the columns of a table that say how it went."""
+        counts = {"samples": self.samples, "found": self.found, "models": self.models}
+        return {**counts, "seconds": round(self.seconds, 6)}
+
     def after(self) -> list[int]:
         """Return how many models had been seen at each number in GRID, up to the end of the search."""
         ends = [size for size in GRID if size < self.samples]

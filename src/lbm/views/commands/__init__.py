@@ -6,10 +6,6 @@ returns its exit status; nothing returned is 0.
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from lbm.views.commands.ask import ask_query
 from lbm.views.commands.best import best_world
 from lbm.views.commands.check import check_theory
@@ -21,21 +17,17 @@ from lbm.views.commands.entails import entails_query
 from lbm.views.commands.induce import induce_rules
 from lbm.views.commands.measure import log_partition_of, log_probability_of
 from lbm.views.commands.models import list_models
-from lbm.views.commands.options import unseeded
 from lbm.views.commands.predict import predict_rows
 from lbm.views.commands.reproduce import reproduce_paper
 from lbm.views.commands.rules import extract_theory
 from lbm.views.commands.sample import sample_worlds
 from lbm.views.commands.saturate import saturate_examples
+from lbm.views.commands.shared import app, unseeded
 from lbm.views.commands.train import train_model
 from lbm.views.commands.warm import warm_kernels
 
-app = typer.Typer(
-    name="lbm",
-    add_completion=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+__all__ = ["app"]
+
 app.command("compile", short_help="The machine a theory becomes: units and energy.")(unseeded(compile_theory))
 app.command("check", short_help="Its size; satisfiable, or which formulae clash.")(unseeded(check_theory))
 app.command("ask", short_help="How likely is a formula, and is it settled?")(ask_query)
@@ -57,21 +49,3 @@ app.command("induce", short_help="What a relational problem teaches, and how wel
 app.command("saturate", short_help="All that modes let us say about each example.")(saturate_examples)
 app.command("reproduce", short_help="The paper's figures beside ours, in one report.")(reproduce_paper)
 app.command("warm", short_help="Compile all kernels now, before the first question.")(unseeded(warm_kernels))
-
-
-@app.callback()
-def about(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    """Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
-
-    Commands about theories read a file (.lbm, .cnf or .wcnf) or, as -, standard input; train, predict and
-    rules read tables (.csv or .parquet) and models; induce and saturate read directories of Prolog files.
-    Exit status: 0 answered, 1 answered "no", 2 bad input or usage, 3 no answer within the budget, 130
-    interrupted.
-    """
-    if version:
-        from lbm import __version__
-
-        print(f"lbm {__version__}")
-        raise typer.Exit

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from lbm.views.commands import options, streams
-
-Why = Annotated[bool, typer.Option("--why", help="Name a minimal set of formulae that settles the question.")]
+from lbm.views.commands import shared
 
 
 def ask_query(
-    file: options.File,
-    query: options.Query,
-    given: options.Given = None,
-    why: Why = False,
-    distribution: options.About = options.Distribution.logical,
-    temperature: options.Temperature = 1.0,
-    confidence: options.Confidence = 5.0,
-    method: options.Chosen = options.How.auto,
-    sweeps: options.Sweeps = None,
-    seconds: options.Seconds = 60.0,
-    soft_as_hard: options.SoftAsHard = False,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
-    seed: options.Seeded = None,
+    file: shared.File,
+    query: shared.Query,
+    given: shared.Given = None,
+    why: Annotated[
+        bool, Option("--why", help="Name a minimal set of formulae that settles the question.")
+    ] = False,
+    distribution: shared.About = "logical",
+    temperature: shared.Temperature = 1.0,
+    confidence: shared.Confidence = 5.0,
+    method: shared.Chosen = "auto",
+    sweeps: shared.Sweeps = None,
+    seconds: shared.Seconds = 60.0,
+    soft_as_hard: shared.SoftAsHard = False,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
+    seed: shared.Seeded = None,
 ) -> int:
     """Ask how likely a formula is given evidence, and whether it is settled.
 
@@ -37,26 +37,23 @@ def ask_query(
     temperature, confidence, reasons (null if not asked for, else a list of formula and weight), minimal,
     converged, effective_size, r_hat, missed, chains, sweeps, note.
     """
-    theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.reasoner import ask
 
-    with streams.working("looking for the answer"):
+    with shared.working("looking for the answer"):
         answer = ask(
             theory,
             query,
             given=given,
             why=why,
-            distribution=distribution.value,
+            distribution=distribution,
             temperature=temperature,
             confidence=confidence,
-            method=method.value,
+            method=method,
             sweeps=sweeps,
             seconds=seconds,
             seed=seed,
         )
-    if as_json:
-        streams.say_json(answer.facts())
-    else:
-        streams.say(*answer.lines())
-    settled = answer.status is not None or distribution is options.Distribution.machine
+    shared.tell(answer, as_json)
+    settled = answer.status is not None or distribution == "machine"
     return 0 if answer.converged and settled else 3

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer import Option
 
-from lbm.views.commands import options, streams
+from lbm.views.commands import shared
 
 if TYPE_CHECKING:
     from lbm.errors import NoWorlds
@@ -17,29 +18,23 @@ if TYPE_CHECKING:
 SECONDS: Final = 10.0
 """Time for the search and the proof, where none is given and no proof is demanded."""
 
-Budget = Annotated[
-    float | None,
-    typer.Option("--seconds", callback=options.budget, help="Time to search and prove; by default 10."),
-]
-Top = Annotated[int, typer.Option("--top", min=1, max=65536, help="How many worlds, best first.")]
-Every = Annotated[bool, typer.Option("--all", help="Every world that is as good as the best.")]
-Certify = Annotated[
-    bool, typer.Option("--certify", help="Take as long as the proof takes; unproven is exit 3.")
-]
-Dimacs = Annotated[bool, typer.Option("--dimacs", help="Print o, s and v lines, as MaxSAT solvers do.")]
-
 
 def best_world(
-    file: options.File,
-    given: options.Given = None,
-    seconds: Budget = None,
-    top: Top = 1,
-    every: Every = False,
-    certify: Certify = False,
-    dimacs: Dimacs = False,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
-    seed: options.Seeded = None,
+    file: shared.File,
+    given: shared.Given = None,
+    seconds: Annotated[
+        float | None,
+        Option("--seconds", callback=shared.budget, help="Time to search and prove; by default 10."),
+    ] = None,
+    top: Annotated[int, Option("--top", min=1, max=65536, help="How many worlds, best first.")] = 1,
+    every: Annotated[bool, Option("--all", help="Every world that is as good as the best.")] = False,
+    certify: Annotated[
+        bool, Option("--certify", help="Take as long as the proof takes; unproven is exit 3.")
+    ] = False,
+    dimacs: Annotated[bool, Option("--dimacs", help="Print o, s and v lines, as MaxSAT solvers do.")] = False,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
+    seed: shared.Seeded = None,
 ) -> int:
     """Find the world that satisfies every hard formula and the evidence, and loses the least weight.
 
@@ -55,30 +50,30 @@ def best_world(
     """
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
-    theory = streams.read_theory(file, lenient=lenient)
+    theory = shared.read_theory(file, lenient=lenient)
     from lbm.errors import NoAnswer, NoWorlds
     from lbm.knowledge.parser import parse
     from lbm.reasoning.optimum import best  # and no more: RC2 waits for it
 
-    budget = seconds if seconds is not None or certify else options.budget(SECONDS)
+    budget = seconds if seconds is not None or certify else shared.budget(SECONDS)
     evidence = None if given is None else parse(given, source="given")
     kept: list[Best] = []
 
     def tell(found: Best) -> None:
         kept[:] = [found]
         if dimacs:
-            streams.say(f"o {found.lost}")
+            shared.say(f"o {found.lost}")
 
     def show(found: Best) -> None:
         if as_json:
-            streams.say_json(found.facts())
+            shared.say_json(found.facts())
         elif dimacs:
-            streams.say(*_dimacs(found, None if not kept else kept[-1]))
+            shared.say(*_dimacs(found, None if not kept else kept[-1]))
         else:
-            streams.say_each(found.lines(rest="--json"))
+            shared.say_each(found.lines(rest="--json"))
 
     try:
-        with streams.working("looking for the best world"):
+        with shared.working("looking for the best world"):
             found = best(
                 theory, given=evidence, top=top, every=every, seconds=budget, seed=seed, on_better=tell
             )
@@ -88,15 +83,15 @@ def best_world(
         raise
     except NoWorlds as error:
         if dimacs:
-            streams.say("s UNSATISFIABLE")
+            shared.say("s UNSATISFIABLE")
         else:
             _say_clash(theory, error, as_json)
         raise
     except NoAnswer as error:
         if dimacs:
-            streams.say("s UNKNOWN")
+            shared.say("s UNKNOWN")
         elif as_json:
-            streams.say_json({"worlds": [], "reason": error.one_line()})
+            shared.say_json({"worlds": [], "reason": error.one_line()})
         raise
     show(found)
     return 3 if certify and not found.optimal else 0
@@ -113,13 +108,13 @@ def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
     verdict = prove(theory, given=evidence, seconds=SECONDS)
     clashing = [theory.statements[number] for number in verdict.clash]
     if as_json:
-        streams.say_json({"worlds": [], "clash": [statement.facts() for statement in clashing]})
+        shared.say_json({"worlds": [], "clash": [statement.facts() for statement in clashing]})
         return
     least = "" if verdict.minimal else " (fewer may do)"
     if clashing:
         with_what = "" if evidence is None else " with the evidence"
-        streams.say(f"these hard formulae clash{with_what}{least}:")
-    streams.say(*some_shown(clashing, lambda statement: shown(statement.formula), "--json"))
+        shared.say(f"these hard formulae clash{with_what}{least}:")
+    shared.say(*some_shown(clashing, lambda statement: shown(statement.formula), "--json"))
 
 
 def _dimacs(found: Best, told: Best | None) -> Iterator[str]:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from lbm.views.commands import options, streams
-from lbm.views.commands.streams import counted, say
+from lbm.knowledge.printed import counted
+from lbm.views.commands import shared
+from lbm.views.commands.shared import say
 
 if TYPE_CHECKING:
     from lbm.knowledge.formula import Formula
@@ -19,10 +20,10 @@ ESTIMATED: Final = 10_000
 
 
 def check_theory(
-    file: options.File,
-    seconds: options.Seconds = 60.0,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
+    file: shared.File,
+    seconds: shared.Seconds = 60.0,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
 ) -> int:
     """Read a theory, tell its size, and prove that its hard formulae can all be satisfied, or not.
 
@@ -34,16 +35,16 @@ def check_theory(
     clash (list of formula, a position from 0, with line, null if unknown, and text), minimal (whether
     the clash is proven so).
     """
-    theory = streams.read_theory(file, lenient=lenient)
+    theory = shared.read_theory(file, lenient=lenient)
     from lbm.reasoning.search.satisfy import prove
 
     size = _measure(theory)
-    with streams.working("looking for a world that satisfies every hard formula"):
+    with shared.working("looking for a world that satisfies every hard formula"):
         verdict = prove(theory, seconds=seconds)
     if as_json:
-        streams.say_json(_facts(streams.name_of(file), theory, size, verdict))
+        shared.say_json(_facts(shared.name_of(file), theory, size, verdict))
     else:
-        for line in _lines(streams.name_of(file), theory, size, verdict, seconds):
+        for line in _lines(shared.name_of(file), theory, size, verdict, seconds):
             say(line)
     return 3 if verdict.satisfiable is None else 0 if verdict.satisfiable else 1
 
@@ -74,7 +75,7 @@ def _measure(theory: Theory) -> Size:
     from lbm.knowledge.theory import PackedStatements
     from lbm.knowledge.weighted import counter_cells
 
-    hard, soft = streams.count_statements(theory)
+    hard, soft = shared.count_statements(theory)
     packed = theory.statements
     if isinstance(packed, PackedStatements):
         literals = len(packed.clauses.literals)  # a clause of k literals has k cubes
@@ -120,7 +121,7 @@ def _facts(name: str, theory: Theory, size: Size, verdict: Verdict) -> dict[str,
 
 
 def _lines(name: str, theory: Theory, size: Size, verdict: Verdict, seconds: float) -> Iterator[str]:
-    yield f"{name}: {counted(len(theory.atoms), 'atom')}, {streams.formulae_counted(size.hard, size.soft)}"
+    yield f"{name}: {counted(len(theory.atoms), 'atom')}, {shared.formulae_counted(size.hard, size.soft)}"
     parts = [f"{counted(size.clauses, 'clause')} with {counted(size.literals, 'literal')}"]
     if size.parts is not None and size.depth is not None:
         parts.append(f"{counted(size.parts, 'distinct part')}, {size.depth:,} deep")

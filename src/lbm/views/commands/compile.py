@@ -8,37 +8,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from lbm.errors import FileError
-from lbm.views.commands import options, streams
-from lbm.views.commands.streams import counted, say
+from lbm.knowledge.printed import counted
+from lbm.views.commands import shared
+from lbm.views.commands.shared import say
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
 
-Output = Annotated[
-    str | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="MACHINE",
-        help="Save the machine; as .qubo or .ising, its coefficients for dimod.",
-    ),
-]
-
 
 def compile_theory(
-    file: options.File,
-    output: Output = None,
-    epsilon: options.Epsilon = 0.5,
-    no_merge: options.NoMerge = False,
-    method: options.StrictDNF = options.Method.auto,
-    budget: options.Budget = 128,
-    encoding: options.Encoded = options.Encoding.sdnf,
-    latex: Annotated[bool, typer.Option("--latex", help="Write the energy function as LaTeX.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Print every unit, however many.")] = False,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
+    file: shared.File,
+    output: Annotated[
+        str | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="MACHINE",
+            help="Save the machine; as .qubo or .ising, its coefficients for dimod.",
+        ),
+    ] = None,
+    epsilon: shared.Epsilon = 0.5,
+    no_merge: shared.NoMerge = False,
+    method: shared.StrictDNF = "auto",
+    budget: shared.Budget = 128,
+    encoding: shared.Encoded = "sdnf",
+    latex: Annotated[bool, Option("--latex", help="Write the energy function as LaTeX.")] = False,
+    everything: Annotated[bool, Option("--all", help="Print every unit, however many.")] = False,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Turn a theory into a machine: its atoms, its hidden units, its energy function.
 
@@ -51,22 +51,13 @@ def compile_theory(
     where a double holds them as written, otherwise text; null for a hard formula.
     """
     _check_output(file, output)
-    theory = streams.read_theory(file, lenient=lenient)
-    from lbm.machine.translate import translate
-
-    with streams.working("compiling"):
-        machine = translate(
-            theory,
-            epsilon=epsilon,
-            merge=not no_merge,
-            method=method.value,
-            budget=budget,
-            encoding=encoding.value,
-        )
+    theory = shared.read_theory(file, lenient=lenient)
+    with shared.working("compiling"):
+        machine = shared.translated(theory, epsilon, no_merge, method, budget, encoding)
         if output is not None:
             _save(machine, output)
     if as_json:
-        streams.say_json({**_facts(machine, latex), "output": output})
+        shared.say_json({**_facts(machine, latex), "output": output})
         return
     for line in _lines(machine, latex, everything):
         say(line)
@@ -140,14 +131,14 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
 
     theory = machine.theory
     assert theory is not None
-    hard, soft = streams.count_statements(theory)
+    hard, soft = shared.count_statements(theory)
     for names, what in ((machine.declared, "atom"), (machine.definitions, "definitional atom")):
         if names or what == "atom":
             shown = how_many_listed(names, everything)
             more = f", and {len(names) - shown:,} more" if shown < len(names) else ""
             yield f"{counted(len(names), what)}: {', '.join(map(quote, names[:shown]))}{more}"
 
-    yield streams.formulae_counted(hard, soft)
+    yield shared.formulae_counted(hard, soft)
     shown = how_many_listed(theory.statements, everything)
     numbered = enumerate(islice(theory, shown), start=1)
     yield from table(((str(i), statement_shown(s)) for i, s in numbered), right=(0,))

@@ -7,26 +7,27 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from lbm.errors import FileError
-from lbm.views.commands import options, streams
-
-Output = Annotated[
-    str | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Where to; - or nothing: standard output."),
-]
-To = Annotated[
-    options.Format | None,
-    typer.Option("--to", help="The format, where the name of the output does not say it."),
-]
+from lbm.views.commands import shared
 
 
 def convert_theory(
-    file: options.File,
-    output: Output = None,
-    to: To = None,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
+    file: shared.File,
+    output: Annotated[
+        str | None, Option("-o", "--output", metavar="FILE", help="Where to; - or nothing: standard output.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        shared.one_of(
+            ("lbm", "cnf", "wcnf", "wcnf-old"),
+            "--to",
+            "The format, where the name of the output does not say it.",
+        ),
+    ] = None,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Write a theory in another format: .lbm, DIMACS .cnf, .wcnf (newer form) or wcnf-old.
 
@@ -37,23 +38,21 @@ def convert_theory(
     """
     from lbm.knowledge import wire
 
-    if output in (None, "-"):
+    if output is None or output == "-":
         if to is None:
             raise typer.BadParameter("name a format, or a file with -o", param_hint="'--to'")
         if as_json:
             raise typer.BadParameter(
                 "the theory itself goes to standard output; name a file with -o", param_hint="'--json'"
             )
-    theory = streams.read_theory(file, lenient=lenient)
-    if output is None or output == "-":
-        assert to is not None
-        _print(wire.write_theory(theory, to.value))
+        _print(wire.write_theory(shared.read_theory(file, lenient=lenient), to))
         return
-    wire.save_theory(theory, output, format=None if to is None else to.value)
+    theory = shared.read_theory(file, lenient=lenient)
+    wire.save_theory(theory, output, format=to)
     if as_json:
-        streams.say_json(
+        shared.say_json(
             {
-                "input": streams.name_of(file),
+                "input": shared.name_of(file),
                 "output": output,
                 "format": to or wire.sniff_format(b"", output),
                 "atoms": len(theory.atoms),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from lbm.views.commands import options, streams
+from lbm.views.commands import shared
 
 
 def count_models(
-    file: options.File,
-    given: options.Given = None,
-    project: options.Project = None,
-    seconds: options.Seconds = 60.0,
-    soft_as_hard: options.SoftAsHard = False,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
+    file: shared.File,
+    given: shared.Given = None,
+    project: shared.Project = None,
+    seconds: shared.Seconds = 60.0,
+    soft_as_hard: shared.SoftAsHard = False,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
 ) -> int:
     """Count the models of a theory, exactly, however many there are.
 
@@ -20,14 +20,14 @@ def count_models(
 
     With --json: count, as text, because it may be larger than a program's numbers.
     """
-    theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.knowledge.numbers import written
     from lbm.reasoning.reasoner import count
 
-    with streams.working("counting"):
-        number = count(theory, given=given, project=options.split_names(project), seconds=seconds)
+    with shared.working("counting"):
+        number = count(theory, given=given, project=shared.split_names(project), seconds=seconds)
     if as_json:
-        streams.say_json({"count": written(number)})
+        shared.say_json({"count": written(number)})
     else:
-        streams.say(written(number))
+        shared.say(written(number))
     return 0 if number else 1

@@ -5,38 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from lbm.views.commands import options, streams, tables
+from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
 
-Input = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="A theory (.lbm, .cnf, .wcnf, or - for standard input), a saved machine or a trained model.",
-    ),
-]
-Output = Annotated[
-    str,
-    typer.Option(
-        "-o", "--output", metavar="OUT", help="The picture: a name that ends in .svg, .png or .pdf."
-    ),
-]
-
 
 def draw_machine(
-    file: Input,
-    output: Output,
-    epsilon: options.Epsilon = 0.5,
-    no_merge: options.NoMerge = False,
-    method: options.StrictDNF = options.Method.auto,
-    budget: options.Budget = 128,
-    encoding: options.Encoded = options.Encoding.sdnf,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
+    file: Annotated[
+        str,
+        Argument(
+            metavar="FILE",
+            help="A theory (.lbm, .cnf, .wcnf, or - for standard input), a saved machine or a trained model.",
+        ),
+    ],
+    output: Annotated[
+        str,
+        Option("-o", "--output", metavar="OUT", help="The picture: a name that ends in .svg, .png or .pdf."),
+    ],
+    epsilon: shared.Epsilon = 0.5,
+    no_merge: shared.NoMerge = False,
+    method: shared.StrictDNF = "auto",
+    budget: shared.Budget = 128,
+    encoding: shared.Encoded = "sdnf",
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Draw the network: visible units below, hidden units above with their cubes, weights as edges.
 
@@ -50,20 +45,11 @@ def draw_machine(
     plots.check_picture(output)
     machine = None if file == "-" else _saved(file)
     if machine is None:
-        theory = streams.read_theory(file, lenient=lenient)
-        from lbm.machine.translate import translate
-
-        machine = translate(
-            theory,
-            epsilon=epsilon,
-            merge=not no_merge,
-            method=method.value,
-            budget=budget,
-            encoding=encoding.value,
-        )
-    plots.draw(machine, output, warn=streams.warn)
+        theory = shared.read_theory(file, lenient=lenient)
+        machine = shared.translated(theory, epsilon, no_merge, method, budget, encoding)
+    plots.draw(machine, output, warn=shared.warn)
     if as_json:
-        streams.say_json(
+        shared.say_json(
             {
                 "output": output,
                 "visible": len(machine.atoms),
@@ -90,10 +76,11 @@ def _saved(file: str) -> Machine | None:
     from lbm.training.storage.kinds import kind_of
 
     if kind_of(path) == "lbm-model":
-        tables.require("drawing a trained model")
+        learning.require("drawing a trained model")
         from lbm.training.boltzmann.network import to_machine
+        from lbm.training.storage.store import load_model
 
-        return to_machine(tables.load(file).network_)
+        return to_machine(load_model(file).network_)
     from lbm.machine.store import load
 
     return load(file)

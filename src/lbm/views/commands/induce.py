@@ -3,90 +3,67 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
+from typer import Option
 
-from lbm.views.commands import options, problems, streams, tables
-
-
-class Features(StrEnum):
-    """What columns ask of an example."""
-
-    paper = "paper"
-    constants = "constants"
-    comparison = "comparison"
-
-
-Kind = Annotated[
-    Features,
-    typer.Option(
-        "--features",
-        help="constants: queries with constants and counts. comparison: of two objects. paper: literals.",
-    ),
-]
-Rules = Annotated[
-    str | None,
-    typer.Option(
-        "--knowledge", metavar="FILE", help="Rules over columns, or with forall over relations: .lbm."
-    ),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        "--group-by",
-        metavar="FILE",
-        help="Examples that stay in one fold: tab-separated, example and group; or the word arguments.",
-    ),
-]
-Split = Annotated[int, typer.Option("--split", min=2, help="Folds to draw where no file says them.")]
-Hidden = Annotated[
-    int, typer.Option("--hidden", min=0, help="Hidden units in addition to those of the rules.")
-]
-Machines = Annotated[
-    int | None,
-    typer.Option(
-        "--machines",
-        min=1,
-        help="Machines that score a fold together; by default 12 if examples are few, else 1.",
-    ),
-]
-Depth = Annotated[
-    int | None, typer.Option("--depth", min=1, help="Of --features paper: layers of new variables.")
-]
-Size = Annotated[
-    int, typer.Option("--size", min=1, max=5, help="Of --features constants: literals in a chain, at most.")
-]
-Keep = Annotated[
-    int | None,
-    typer.Option("--select", min=1, help="Columns to keep, those that mRMR prefers; by default all."),
-]
-Save = Annotated[
-    str | None, typer.Option("--save", metavar="MODEL", help="Where the machine of all examples goes.")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of folds that are drawn, and of training.")]
+from lbm.views.commands import learning, shared
 
 
 def induce_rules(
-    directory: problems.Directory,
-    features: Kind = Features.constants,
-    knowledge: Rules = None,
-    modes: problems.Modes = None,
-    neg: problems.Negative = None,
-    folds: problems.Folds = None,
-    group_by: Groups = None,
-    split: Split = 10,
-    hidden: Hidden = 50,
-    machines: Machines = None,
-    size: Size = 2,
-    depth: Depth = None,
-    select: Keep = None,
-    save: Save = None,
-    jobs: problems.Jobs = 1,
-    as_json: options.Json = False,
-    seed: Seed = 0,
+    directory: learning.Directory,
+    features: Annotated[
+        str,
+        shared.one_of(
+            ("paper", "constants", "comparison"),
+            "--features",
+            "constants: queries with constants and counts. comparison: of two objects. paper: literals.",
+        ),
+    ] = "constants",
+    knowledge: Annotated[
+        str | None,
+        Option(
+            "--knowledge", metavar="FILE", help="Rules over columns, or with forall over relations: .lbm."
+        ),
+    ] = None,
+    modes: learning.Modes = None,
+    neg: learning.Negative = None,
+    folds: learning.Folds = None,
+    group_by: Annotated[
+        str | None,
+        Option(
+            "--group-by",
+            metavar="FILE",
+            help="Examples that stay in one fold: tab-separated, example and group; or the word arguments.",
+        ),
+    ] = None,
+    split: Annotated[int, Option("--split", min=2, help="Folds to draw where no file says them.")] = 10,
+    hidden: learning.Hidden = 50,
+    machines: Annotated[
+        int | None,
+        Option(
+            "--machines",
+            min=1,
+            help="Machines that score a fold together; by default 12 if examples are few, else 1.",
+        ),
+    ] = None,
+    size: Annotated[
+        int, Option("--size", min=1, max=5, help="Of --features constants: literals in a chain, at most.")
+    ] = 2,
+    depth: Annotated[
+        int | None, Option("--depth", min=1, help="Of --features paper: layers of new variables.")
+    ] = None,
+    select: Annotated[
+        int | None,
+        Option("--select", min=1, help="Columns to keep, those that mRMR prefers; by default all."),
+    ] = None,
+    save: Annotated[
+        str | None, Option("--save", metavar="MODEL", help="Where the machine of all examples goes.")
+    ] = None,
+    jobs: learning.Jobs = 1,
+    as_json: shared.Json = False,
+    seed: Annotated[int, Option("--seed", min=0, help="Of folds that are drawn, and of training.")] = 0,
 ) -> None:
     """Learn a relational problem, and print accuracy per fold, mean and s.d., and the strongest rules.
 
@@ -100,17 +77,17 @@ def induce_rules(
     balanced_accuracy, f1, auc_pr, columns, size, learning_rate, l2, machines, share of the rules), and of
     each of the scores mean and deviation; rules, saved, seconds, warnings.
     """
-    tables.require("lbm induce")
-    if save is not None:
-        tables.check_place(save)
-    problem = problems.load(directory, modes=modes, negative=neg, folds=folds)
+    learning.require("lbm induce")
+    shared.check_place(save)
+    problem = learning.load_relational(directory, modes=modes, negative=neg, folds=folds)
     from lbm.training.relational.induce import grid, induce
 
+    parts = split if problem.folds is None else len(set(problem.folds.values()))
     begun = time.monotonic()
-    with tables.plainly(), problems.bar("folds", _count(problem.folds, split)) as show:
+    with learning.plainly(), shared.bar("folds", parts, "count", "left") as show:
         found = induce(
             problem,
-            features=features.value,
+            features=features,
             knowledge=None if knowledge is None else Path(knowledge),
             folds=split,
             groups=group_by,
@@ -134,14 +111,8 @@ def induce_rules(
             "seconds": round(time.monotonic() - begun, 3),
             "warnings": list(problem.warnings),
         }
-        streams.say_json(
-            {"problem": problem.name, "features": features.value, **counts, **found.facts(), **rest}
-        )
+        shared.say_json({"problem": problem.name, "features": features, **counts, **found.facts(), **rest})
     else:
-        streams.say(*found.lines())
+        shared.say(*found.lines())
         if save is not None:
-            streams.remark(f"{save}: the machine of all examples")
-
-
-def _count(folds: Any, split: int) -> int:
-    return split if folds is None else len(set(folds.values()))
+            shared.remark(f"{save}: the machine of all examples")

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
+from typer import Argument
 
 from lbm.errors import ParseError
-from lbm.views.commands import options, streams
-
-World = Annotated[
-    str,
-    typer.Argument(metavar="WORLD", help="Every atom's value, as 'n=1 r=0', the way lbm models prints it."),
-]
+from lbm.views.commands import shared
 
 
 def log_partition_of(
-    file: options.File,
-    given: options.Given = None,
-    distribution: options.About = options.Distribution.logical,
-    temperature: options.Temperature = 1.0,
-    confidence: options.Confidence = 5.0,
-    seconds: options.Seconds = 60.0,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
-    seed: options.Seed = None,
+    file: shared.File,
+    given: shared.Given = None,
+    distribution: shared.About = "logical",
+    temperature: shared.Temperature = 1.0,
+    confidence: shared.Confidence = 5.0,
+    seconds: shared.Seconds = 60.0,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
+    seed: shared.Seed = None,
 ) -> int:
     """Print log Z: Z sums exp(score/τ) over the models, or exp(-F) over the worlds of the machine.
 
@@ -36,58 +31,61 @@ def log_partition_of(
 
     With --json: log_partition, distribution, temperature, confidence, error (0 if it is exact), note.
     """
-    theory = streams.read_theory(file, lenient=lenient)
+    theory = shared.read_theory(file, lenient=lenient)
     from lbm.reasoning.reasoner import log_partition
 
-    with streams.working("summing over worlds"):
+    with shared.working("summing over worlds"):
         found = log_partition(
             theory,
             given=given,
-            distribution=distribution.value,
+            distribution=distribution,
             temperature=temperature,
             confidence=confidence,
             seconds=seconds,
             seed=seed,
         )
     note = getattr(found, "note", "")
-    more = {"error": getattr(found, "error", 0.0), "note": note or None}
-    _say("log_partition", found, distribution, temperature, confidence, as_json, more)
+    about = _about(distribution, temperature, confidence)
+    error = getattr(found, "error", 0.0)
+    _say({"log_partition": found, **about, "error": error, "note": note or None}, as_json)
     if note and not as_json:
-        streams.remark(f"estimated by population annealing, not exact, since {note}")
+        shared.remark(f"estimated by population annealing, not exact, since {note}")
     return 0
 
 
 def log_probability_of(
-    file: options.File,
-    world: World,
-    given: options.Given = None,
-    distribution: options.About = options.Distribution.logical,
-    temperature: options.Temperature = 1.0,
-    confidence: options.Confidence = 5.0,
-    seconds: options.Seconds = 60.0,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
+    file: shared.File,
+    world: Annotated[
+        str, Argument(metavar="WORLD", help="Every atom's value, as 'n=1 r=0', the way lbm models prints it.")
+    ],
+    given: shared.Given = None,
+    distribution: shared.About = "logical",
+    temperature: shared.Temperature = 1.0,
+    confidence: shared.Confidence = 5.0,
+    seconds: shared.Seconds = 60.0,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
 ) -> int:
     """Print the logarithm of a world's probability, exactly; -inf for a world that cannot be.
 
     Exit status as for log-partition. With --json: log_probability (null for minus infinity), distribution,
     temperature, confidence.
     """
-    theory = streams.read_theory(file, lenient=lenient)
+    theory = shared.read_theory(file, lenient=lenient)
     from lbm.reasoning.reasoner import log_probability
 
     values = read_world(world)
-    with streams.working("summing over worlds"):
+    with shared.working("summing over worlds"):
         found = log_probability(
             theory,
             values,
             given=given,
-            distribution=distribution.value,
+            distribution=distribution,
             temperature=temperature,
             confidence=confidence,
             seconds=seconds,
         )
-    _say("log_probability", found, distribution, temperature, confidence, as_json)
+    _say({"log_probability": found, **_about(distribution, temperature, confidence)}, as_json)
     return 0
 
 
@@ -127,27 +125,17 @@ def read_world(text: str) -> dict[str, bool]:
     return values
 
 
-def _say(
-    name: str,
-    found: float,
-    distribution: options.Distribution,
-    temperature: float,
-    confidence: float,
-    as_json: bool,
-    more: dict[str, Any] | None = None,
-) -> None:
-    if not as_json:
-        streams.say(repr(found))
-        return
+def _about(distribution: str, temperature: float, confidence: float) -> dict[str, Any]:
+    said = confidence if distribution == "machine" else None
+    return {"distribution": distribution, "temperature": temperature, "confidence": said}
+
+
+def _say(facts: dict[str, Any], as_json: bool) -> None:
+    """Print the first of the facts, a number; or all of them, where one that is not finite is null."""
     from lbm.reasoning.answer import finite
 
-    said = confidence if distribution is options.Distribution.machine else None
-    streams.say_json(
-        {
-            name: finite(found),
-            "distribution": distribution.value,
-            "temperature": temperature,
-            "confidence": said,
-            **(more or {}),
-        }
-    )
+    name, found = next(iter(facts.items()))
+    if as_json:
+        shared.say_json({**facts, name: finite(found)})
+    else:
+        shared.say(repr(found))

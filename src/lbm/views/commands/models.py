@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from lbm.views.commands import options, streams
+from lbm.views.commands import shared
 
 if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
 
-Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="How many to print at most; by default all.")
-]
-
 
 def list_models(
-    file: options.File,
-    limit: Limit = None,
-    given: options.Given = None,
-    project: options.Project = None,
-    seconds: options.Seconds = 60.0,
-    soft_as_hard: options.SoftAsHard = False,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
+    file: shared.File,
+    limit: Annotated[
+        int | None, Option("--limit", min=1, help="How many to print at most; by default all.")
+    ] = None,
+    given: shared.Given = None,
+    project: shared.Project = None,
+    seconds: shared.Seconds = 60.0,
+    soft_as_hard: shared.SoftAsHard = False,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
 ) -> int:
     """List the models of a theory, a world a line, in lexicographic order, false first.
 
@@ -34,19 +32,17 @@ def list_models(
     With --json: atoms, models (lists of 0 and 1 in that order), complete (whether these are all; null: not
     known, for lack of time).
     """
-    theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.reasoner import models
 
-    with streams.working("looking for models"):
-        found = models(
-            theory, given=given, project=options.split_names(project), limit=limit, seconds=seconds
-        )
+    with shared.working("looking for models"):
+        found = models(theory, given=given, project=shared.split_names(project), limit=limit, seconds=seconds)
     if as_json:
-        streams.say_json(found.facts())
+        shared.say_json(found.facts())
     elif found.in_time and not len(found):
-        streams.say(_none(theory, given, seconds))
+        shared.say(_none(theory, given, seconds))
     else:
-        streams.say_each(found.lines())
+        shared.say_each(found.lines())
     if not found.in_time:
         return 3
     return 0 if len(found) else 1

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from lbm.views.commands import options, streams, tables
+from lbm.knowledge.printed import counted
+from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from lbm.training.data.files import TableFile
     from lbm.training.explanations.explain import Explanation
     from lbm.training.learners.classifier import LBMClassifier
-
-Explained = Annotated[
-    bool, typer.Option("--explain", help="Print why: the log-odds as a bias and a term per hidden unit.")
-]
-Proba = Annotated[bool, typer.Option("--proba", help="The probability of every class, not of the best only.")]
-Out = Annotated[
-    str | None, typer.Option("-o", "--out", metavar="OUT", help="A CSV file; by default standard output.")
-]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,12 +51,18 @@ class Predictions:
 
 
 def predict_rows(
-    model: tables.Model,
-    data: tables.Table,
-    explain: Explained = False,
-    proba: Proba = False,
-    out: Out = None,
-    as_json: options.Json = False,
+    model: learning.Model,
+    data: learning.Table,
+    explain: Annotated[
+        bool, Option("--explain", help="Print why: the log-odds as a bias and a term per hidden unit.")
+    ] = False,
+    proba: Annotated[
+        bool, Option("--proba", help="The probability of every class, not of the best only.")
+    ] = False,
+    out: Annotated[
+        str | None, Option("-o", "--out", metavar="OUT", help="A CSV file; by default standard output.")
+    ] = None,
+    as_json: shared.Json = False,
 ) -> None:
     """Predict the class of every row, with its probability.
 
@@ -74,12 +73,13 @@ def predict_rows(
     With --json: target, classes, rows (list of class, probability, note and, if asked for, probabilities and
     explanation), undecided, sampled (numbers of rows), accuracy.
     """
-    tables.require("lbm predict")
-    if out is not None:
-        tables.check_place(out)
-    classifier = tables.load(model)
-    with tables.opened(data) as table:
-        with streams.working("predicting"):
+    learning.require("lbm predict")
+    shared.check_place(out)
+    from lbm.training.storage.store import load_model
+
+    classifier = load_model(model)
+    with learning.opened(data) as table:
+        with shared.working("predicting"):
             found = predict_table(classifier, table)
         why = _explanations(classifier, table, found) if explain else None
         _show(classifier, found, why, proba=proba, out=out, as_json=as_json)
@@ -92,27 +92,20 @@ def predict_table(classifier: LBMClassifier, table: TableFile) -> Predictions:
 
     parts: list[tuple[Any, ...]] = []
     named = hasattr(classifier, "feature_names_in_")
-    for frame, _, truth in _rows(classifier, table):
+    for frame, _, truth in learning.rows_for(classifier, table):
         x = frame if named else frame.to_numpy()
-        with tables.plainly():
+        with learning.plainly():
             parts.append((classifier.predict_proba(x), classifier.exact(x), classifier.undecided(x), truth))
     probabilities, exact, undecided, truth = zip(*parts, strict=True)
     told = None if truth[0] is None else np.concatenate(truth)
     return Predictions(np.concatenate(probabilities), np.concatenate(exact), np.concatenate(undecided), told)
 
 
-def _rows(classifier: LBMClassifier, table: TableFile) -> Iterator[tuple[Any, Any, Any]]:
-    from lbm.training.data.examples import read_rows
-
-    classes = classifier.classes_.tolist()
-    return read_rows(table, classifier.layout_, target=classifier.target_, classes=classes)
-
-
 def _explanations(classifier: LBMClassifier, table: TableFile, found: Predictions) -> Iterator[Explanation]:
     from lbm.training.explanations.explain import explain_rows
 
     first = 0
-    for _, atoms, _ in _rows(classifier, table):
+    for _, atoms, _ in learning.rows_for(classifier, table):
         yield from explain_rows(
             classifier.network_,
             atoms,
@@ -140,14 +133,14 @@ def _show(
 
         write_whole(out, _csv(classifier, found, proba))
     if as_json:
-        streams.say_json(_facts(classifier, found, why, proba, rows=out is None))
+        shared.say_json(_facts(classifier, found, why, proba, rows=out is None))
     elif why is not None:
         names = classifier.classes_.tolist()
         for row, (kind, explanation) in enumerate(zip(found.kinds.tolist(), why, strict=True)):
             note = found.note(row)
             sure = f"{found.probabilities[row, kind]:.4f}" + (f", {note}" if note else "")
-            streams.say(f"row {row + 1}: {classifier.target_} = {names[kind]} ({sure})")
-            streams.say(*(f"  {line}" for line in explanation.text().splitlines()))
+            shared.say(f"row {row + 1}: {classifier.target_} = {names[kind]} ({sure})")
+            shared.say(*(f"  {line}" for line in explanation.text().splitlines()))
     elif out is None:
         for line in _csv(classifier, found, proba):
             print(line, end="")
@@ -200,15 +193,12 @@ def _facts(
 
 
 def _remark(found: Predictions) -> None:
-    rows = len(found.exact)
-    if undecided := int(found.undecided.sum()):
-        streams.remark(
-            f"{undecided:,} of {streams.counted(rows, 'row')} undecided: nothing tells their classes apart"
-        )
-    if sampled := int((~found.exact).sum()):
-        streams.remark(
-            f"{sampled:,} of {streams.counted(rows, 'row')} sampled: too many of their values are missing"
-        )
+    for some, why in (
+        (found.undecided, "undecided: nothing tells their classes apart"),
+        (~found.exact, "sampled: too many of their values are missing"),
+    ):
+        if some.any():
+            shared.remark(f"{int(some.sum()):,} of {counted(len(some), 'row')} {why}")
     if found.accuracy is not None and found.truth is not None:
         known = int((found.truth >= 0).sum())
-        streams.remark(f"accuracy {found.accuracy:.2%} of {streams.counted(known, 'row')} with a known class")
+        shared.remark(f"accuracy {found.accuracy:.2%} of {counted(known, 'row')} with a known class")

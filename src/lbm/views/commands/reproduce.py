@@ -3,53 +3,50 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from lbm.errors import MissingExtra
-from lbm.views.commands import options, streams
+from lbm.views.commands import shared
 
 if TYPE_CHECKING:
     from lbm.trials.part import Part, Piece
     from lbm.trials.runner import Outcome
 
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[PART]...",
-        help="all, or some of: xor, softplus, coverage, time, sat, table, noise, permuted.",
-    ),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="A small version of every part, in a minute or two.")]
-Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Where the report and the numbers go.")]
-Jobs = Annotated[
-    int, typer.Option("--jobs", help="Pieces of work under way at once; -1: as many as there are cores.")
-]
-Budget = Annotated[
-    float | None,
-    typer.Option("--seconds", callback=options.positive, help="Time for each part; by default all it takes."),
-]
-Again = Annotated[
-    bool, typer.Option("--again", help="Measure long pieces too, instead of reading them from a stored run.")
-]
-
 
 def reproduce_paper(
-    parts: Names = None,
-    quick: Quick = False,
-    out: Out = "out/reproduce",
-    jobs: Jobs = 1,
-    seconds: Budget = None,
-    again: Again = False,
-    as_json: options.Json = False,
+    parts: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[PART]...",
+            help="all, or some of: xor, softplus, coverage, time, sat, table, noise, permuted.",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, Option("--quick", help="A small version of every part, in a minute or two.")
+    ] = False,
+    out: Annotated[
+        str, Option("--out", metavar="DIR", help="Where the report and the numbers go.")
+    ] = "out/reproduce",
+    jobs: Annotated[
+        int, Option("--jobs", help="Pieces of work under way at once; -1: as many as there are cores.")
+    ] = 1,
+    seconds: Annotated[
+        float | None,
+        Option("--seconds", callback=shared.positive, help="Time for each part; by default all it takes."),
+    ] = None,
+    again: Annotated[
+        bool, Option("--again", help="Measure long pieces too, instead of reading them from a stored run.")
+    ] = False,
+    as_json: shared.Json = False,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="Taken by every command; here each piece of work has seeds of its own."),
+        Option("--seed", help="Taken by every command; here each piece of work has seeds of its own."),
     ] = None,
 ) -> int:
     """Measure the paper's figures anew, beside what this library does, and write one HTML report.
@@ -101,7 +98,7 @@ def reproduce_paper(
             tables.append(f"{name}.quick.csv" if quick else f"{name}.csv")
             write_csv(folder / tables[-1], part, outcome.rows)
     except KeyboardInterrupt:
-        streams.remark(f"finished pieces are kept in {folder}: the same command goes on from there")
+        shared.remark(f"finished pieces are kept in {folder}: the same command goes on from there")
         raise
     pictures = {
         picture.name: figures.paint(picture)
@@ -140,31 +137,17 @@ def _command(chosen: list[str], quick: bool, again: bool) -> str:
 
 
 @contextmanager
-def _progress(part: Part, quick: bool) -> Iterator[Callable[[Piece], object] | None]:
+def _progress(part: Part, quick: bool) -> Iterator[Callable[[Piece], object]]:
     """Show a bar that grows with every piece, by its cost, on a terminal; in a pipe show nothing."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[done]} of {task.fields[pieces]} pieces"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
     pieces = part.pieces(quick)
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        total = sum(piece.cost for piece in pieces)
-        task = bar.add_task(part.NAME, total=total, done=0, pieces=len(pieces))
-        done = 0
+    beside = ("{task.fields[done]} of {task.fields[pieces]} pieces", "elapsed", "left")
+    total, fields = sum(piece.cost for piece in pieces), {"done": 0, "pieces": len(pieces)}
+    with shared.bar(part.NAME, total, *beside, stays=True, **fields) as move:
+        done: list[float] = []
 
         def on_piece(piece: Piece) -> None:
-            nonlocal done
-            done += 1
-            bar.update(task, advance=piece.cost, done=done)
+            done.append(piece.cost)
+            move(sum(done), done=len(done))
 
         yield on_piece
 
@@ -186,15 +169,15 @@ def _say(
             }
             for outcome, table in zip(outcomes, tables, strict=True)
         }
-        streams.say_json({"report": str(report), "quick": quick, "parts": facts})
+        shared.say_json({"report": str(report), "quick": quick, "parts": facts})
         return
     for outcome in outcomes:
         mark = " (quick)" if quick else ""
-        streams.say(f"{outcome.part.TITLE}{mark}")
-        streams.say(*(f"  {finding}" for finding in outcome.part.section(outcome.rows).findings))
+        shared.say(f"{outcome.part.TITLE}{mark}")
+        shared.say(*(f"  {finding}" for finding in outcome.part.section(outcome.rows).findings))
         if outcome.missing:
             why = next(iter(outcome.missing.values()))
-            streams.say(
+            shared.say(
                 f"  {len(outcome.missing)} of {len(outcome.pieces)} pieces are missing; the first: {why}"
             )
-    streams.say(str(report))
+    shared.say(str(report))

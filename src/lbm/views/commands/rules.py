@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from lbm.views.commands import options, streams, tables
+from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
     from lbm.training.learners.classifier import LBMClassifier
 
 
-class Extracted(StrEnum):
-    """How rules are found."""
-
-    faithful = "faithful"
-    confidence = "confidence"
-
-
-How = Annotated[
-    Extracted,
-    typer.Option(
-        "--method", help="faithful: few rules that predict as the machine does. confidence: as published."
-    ),
-]
-Rows = Annotated[
-    str | None,
-    typer.Option(
-        "--data", metavar="DATA", help="Rows that rules are fitted to and measured on: .csv, .parquet."
-    ),
-]
-Most = Annotated[int, typer.Option("--max-rules", min=1, help="Of faithful: rules, at most.")]
-Out = Annotated[
-    str | None, typer.Option("-o", "--out", metavar="FILE", help="A theory, .lbm; by default printed.")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of rows that are drawn where there is no --data.")]
-
-
 def extract_theory(
-    model: tables.Model,
-    method: How = Extracted.faithful,
-    data: Rows = None,
-    max_rules: Most = 40,
-    out: Out = None,
-    as_json: options.Json = False,
-    seed: Seed = 0,
+    model: learning.Model,
+    method: Annotated[
+        str,
+        shared.one_of(
+            ("faithful", "confidence"),
+            "--method",
+            "faithful: few rules that predict as the machine does. confidence: as published.",
+        ),
+    ] = "faithful",
+    data: Annotated[
+        str | None,
+        Option(
+            "--data", metavar="DATA", help="Rows that rules are fitted to and measured on: .csv, .parquet."
+        ),
+    ] = None,
+    max_rules: Annotated[int, Option("--max-rules", min=1, help="Of faithful: rules, at most.")] = 40,
+    out: Annotated[
+        str | None, Option("-o", "--out", metavar="FILE", help="A theory, .lbm; by default printed.")
+    ] = None,
+    as_json: shared.Json = False,
+    seed: Annotated[
+        int, Option("--seed", min=0, help="Of rows that are drawn where there is no --data.")
+    ] = 0,
 ) -> None:
     """Print what a trained machine learned as a theory that other commands read.
 
@@ -57,20 +46,21 @@ def extract_theory(
     With --json: method, fidelity, accuracy, undecided, rows, drawn, rules (list of text, weight, literals,
     drift), knowledge (list of formula, began, now, spread), theory (text).
     """
-    tables.require("lbm rules")
-    if out is not None:
-        tables.check_place(out)
-    with streams.working("looking for rules"):
-        classifier = tables.load(model)
+    learning.require("lbm rules")
+    shared.check_place(out)
+    with shared.working("looking for rules"):
         from lbm.training.explanations.extract import extract_rules
+        from lbm.training.storage.store import load_model
+
+        classifier = load_model(model)
 
         x, y = (None, None) if data is None else _rows(classifier, data)
-        with tables.plainly():
+        with learning.plainly():
             found = extract_rules(
                 classifier.network_,
                 x,
                 y,
-                method=method.value,
+                method=method,
                 max_rules=max_rules,
                 groups=classifier.layout_.blocks,
                 seed=seed,
@@ -80,23 +70,21 @@ def extract_theory(
 
         write_whole(out, [f"{found}\n"])
     if as_json:
-        streams.say_json({**found.to_dict(), "theory": str(found.theory)})
+        shared.say_json({**found.to_dict(), "theory": str(found.theory)})
     elif out is None:
-        streams.say(str(found))
+        shared.say(str(found))
 
 
 def _rows(classifier: LBMClassifier, data: str) -> tuple[Any, Any]:
     """Return atoms and classes of the first rows of a table; classes None: it does not have them."""
     import numpy as np
 
-    from lbm.training.data.examples import read_rows
     from lbm.training.data.files import HEAD_ROWS
 
     atoms: list[Any] = []
     kinds: list[Any] = []
-    layout, classes = classifier.layout_, classifier.classes_.tolist()
-    with tables.opened(data) as table:
-        for _, part, truth in read_rows(table, layout, target=classifier.target_, classes=classes):
+    with learning.opened(data) as table:
+        for _, part, truth in learning.rows_for(classifier, table):
             atoms.append(part)
             kinds.append(truth)
             if sum(map(len, atoms)) >= HEAD_ROWS:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from typer import Option
 
 from lbm.errors import FileError, MissingExtra
-from lbm.views.commands import options, streams
+from lbm.views.commands import shared
 
 if TYPE_CHECKING:
     from lbm.reasoning.answer import Draws
@@ -18,37 +18,33 @@ if TYPE_CHECKING:
 FORMATS: Final = (".csv", ".npy", ".parquet")
 """Endings of files that worlds can be written to."""
 
-Number = Annotated[int, typer.Option("-n", "--number", min=1, help="How many worlds.")]
-Out = Annotated[
-    str | None,
-    typer.Option(
-        "-o", "--out", metavar="OUT", help="A file: .csv, .npy or .parquet; by default one world a line."
-    ),
-]
-
-Measured = Annotated[
-    bool, typer.Option("--uniformity", help="Measure how far they are from uniform over the models.")
-]
-MeasuredOnce = Annotated[bool, typer.Option("--distance", hidden=True, help="What --uniformity was called.")]
-
 
 def sample_worlds(
-    file: options.File,
-    number: Number,
-    given: options.Given = None,
-    method: options.Drawn = options.HowDrawn.auto,
-    distribution: options.About = options.Distribution.logical,
-    temperature: options.Temperature = 1.0,
-    confidence: options.Confidence = 5.0,
-    sweeps: options.Sweeps = None,
-    seconds: options.Seconds = 60.0,
-    out: Out = None,
-    uniformity: Measured = False,
-    distance: MeasuredOnce = False,
-    soft_as_hard: options.SoftAsHard = False,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
-    seed: options.Seeded = None,
+    file: shared.File,
+    number: Annotated[int, Option("-n", "--number", min=1, help="How many worlds.")],
+    given: shared.Given = None,
+    method: shared.Drawn = "auto",
+    distribution: shared.About = "logical",
+    temperature: shared.Temperature = 1.0,
+    confidence: shared.Confidence = 5.0,
+    sweeps: shared.Sweeps = None,
+    seconds: shared.Seconds = 60.0,
+    out: Annotated[
+        str | None,
+        Option(
+            "-o", "--out", metavar="OUT", help="A file: .csv, .npy or .parquet; by default one world a line."
+        ),
+    ] = None,
+    uniformity: Annotated[
+        bool, Option("--uniformity", help="Measure how far they are from uniform over the models.")
+    ] = False,
+    distance: Annotated[
+        bool, Option("--distance", hidden=True, help="What --uniformity was called.")
+    ] = False,
+    soft_as_hard: shared.SoftAsHard = False,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
+    seed: shared.Seeded = None,
 ) -> int:
     """Draw worlds at random: exactly where that can be done, else states of chains, which say so.
 
@@ -62,17 +58,17 @@ def sample_worlds(
     """
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"cannot write {out}: expected a name that ends in {', '.join(FORMATS)}")
-    theory = streams.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
     from lbm.reasoning.reasoner import sample
     from lbm.reasoning.reasoner import uniformity as measure
 
-    with streams.working("drawing worlds"):
+    with shared.working("drawing worlds"):
         drawn = sample(
             theory,
             number,
             given=given,
-            method=method.value,
-            distribution=distribution.value,
+            method=method,
+            distribution=distribution,
             temperature=temperature,
             confidence=confidence,
             sweeps=sweeps,
@@ -83,7 +79,7 @@ def sample_worlds(
         _write(drawn, out)
     far = None
     if uniformity or distance:
-        with streams.working("measuring how even they are"):
+        with shared.working("measuring how even they are"):
             far = measure(theory, drawn, given=given, seconds=seconds)
     if as_json:
         facts = drawn.facts()
@@ -91,11 +87,11 @@ def sample_worlds(
             facts["worlds"] = []
         if far is not None:
             facts["distance"] = far.facts()
-        streams.say_json(facts)
+        shared.say_json(facts)
     else:
         if out is None:
-            streams.say_each(drawn.world_lines())
-        streams.remark(*drawn.lines(), *([] if far is None else far.lines()))
+            shared.say_each(drawn.world_lines())
+        shared.remark(*drawn.lines(), *([] if far is None else far.lines()))
     return 0 if drawn.converged else 3
 
 

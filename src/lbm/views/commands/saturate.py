@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
+from typer import Option
 
-from lbm.views.commands import options, problems, streams, tables
+from lbm.knowledge.printed import counted
+from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
     from lbm.relations.problem import RelationalProblem
@@ -15,27 +16,25 @@ if TYPE_CHECKING:
 
 HEADER: Final = "example\tlabel\tfold\tbody_literals"
 
-Depth = Annotated[
-    int | None,
-    typer.Option(
-        "--depth", min=1, help="Layers of new variables, Aleph's i; by default as the modes set it, else 3."
-    ),
-]
-Out = Annotated[
-    str | None,
-    typer.Option("-o", "--out", metavar="FILE", help="Where they go; by default they are printed."),
-]
-
 
 def saturate_examples(
-    directory: problems.Directory,
-    depth: Depth = None,
-    modes: problems.Modes = None,
-    neg: problems.Negative = None,
-    folds: problems.Folds = None,
-    out: Out = None,
-    jobs: problems.Jobs = 1,
-    as_json: options.Json = False,
+    directory: learning.Directory,
+    depth: Annotated[
+        int | None,
+        Option(
+            "--depth",
+            min=1,
+            help="Layers of new variables, Aleph's i; by default as the modes set it, else 3.",
+        ),
+    ] = None,
+    modes: learning.Modes = None,
+    neg: learning.Negative = None,
+    folds: learning.Folds = None,
+    out: Annotated[
+        str | None, Option("-o", "--out", metavar="FILE", help="Where they go; by default they are printed.")
+    ] = None,
+    jobs: learning.Jobs = 1,
+    as_json: shared.Json = False,
 ) -> None:
     """Write the bottom clause of every example: each literal that the modes allow and the background proves.
 
@@ -46,14 +45,13 @@ def saturate_examples(
     With --json: problem, depth, positive, negative, literals (how many different ones), out, warnings;
     without --out also clauses (list of example, label, fold, head, body).
     """
-    if out is not None:
-        tables.check_place(out)
+    shared.check_place(out)
     from lbm.relations.saturate import saturate_all
 
-    problem = problems.load(directory, modes=modes, negative=neg, folds=folds)
+    problem = learning.load_relational(directory, modes=modes, negative=neg, folds=folds)
     if depth is None and "i" not in problem.modes.settings:
         depth = 3
-    with problems.bar("saturating", len(problem.examples)) as show:
+    with shared.bar("saturating", len(problem.examples), "count", "left") as show:
         clauses = saturate_all(problem, depth=depth, n_jobs=jobs, progress=show)
     if out is not None:
         from lbm.knowledge.wire import write_whole
@@ -70,12 +68,12 @@ def saturate_examples(
             "out": out,
             "warnings": list(problem.warnings),
         }
-        streams.say_json(facts if out is not None else {**facts, "clauses": _described(problem, clauses)})
+        shared.say_json(facts if out is not None else {**facts, "clauses": _described(problem, clauses)})
     elif out is None:
-        streams.say(*lines(problem, clauses))
+        shared.say(*lines(problem, clauses))
     else:
-        found = streams.counted(len(clauses), "clause")
-        streams.say(f"{out}: {found}, {streams.counted(different, 'different literal')}")
+        found = counted(len(clauses), "clause")
+        shared.say(f"{out}: {found}, {counted(different, 'different literal')}")
 
 
 def lines(problem: RelationalProblem, clauses: Sequence[BottomClause]) -> Iterator[str]:

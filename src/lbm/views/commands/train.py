@@ -6,88 +6,67 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
-from lbm.views.commands import options, streams, tables
+from lbm.knowledge.printed import counted
+from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lbm.knowledge.theory import Theory
     from lbm.training.data.examples import Examples
     from lbm.training.gradients.descent import Epoch, Progress
     from lbm.training.learners.classifier import LBMClassifier, Run
 
 
-class CostKind(StrEnum):
-    """What training makes small."""
-
-    discriminative = "discriminative"
-    generative = "generative"
-    hybrid = "hybrid"
-
-
-Target = Annotated[str, typer.Option("--target", metavar="COLUMN", help="The column that holds the classes.")]
-Output = Annotated[str, typer.Option("-o", "--output", metavar="MODEL", help="Where the model goes.")]
-Rules = Annotated[
-    str | None,
-    typer.Option("--knowledge", metavar="FILE", help="Rules over columns and target: .lbm, .cnf or .wcnf."),
-]
-Hidden = Annotated[
-    int, typer.Option("--hidden", min=0, help="Hidden units in addition to those of the rules.")
-]
-Epochs = Annotated[int, typer.Option("--epochs", min=0, help="Passes over the rows, at most.")]
-Budget = Annotated[
-    float | None, typer.Option("--seconds", callback=options.positive, help="Time for training, at most.")
-]
-Rate = Annotated[float, typer.Option("--learning-rate", callback=options.positive, help="Adam's.")]
-Batch = Annotated[
-    int | None,
-    typer.Option(
-        "--batch-size", min=1, help="Rows between two updates; by default 8 to 256, by their number."
-    ),
-]
-Trust = Annotated[
-    float,
-    typer.Option("--confidence", callback=options.positive, help="What rules without a weight begin with."),
-]
-Conjectures = Annotated[
-    int,
-    typer.Option(
-        "--conjectures", min=0, help="Rules at most to add that look like those known and fit the rows."
-    ),
-]
-Hard = Annotated[bool, typer.Option("--hard", help="Rules without a weight stay as they are.")]
-Costs = Annotated[CostKind, typer.Option("--cost", help="What training makes small.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed and data, the same model.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from MODEL.checkpoint; without one, begin.")]
-Plot = Annotated[
-    str | None,
-    typer.Option("--plot", metavar="OUT", help="A picture of the learning curve: .svg, .png or .pdf."),
-]
-
-
 def train_model(
-    data: tables.Table,
-    target: Target,
-    output: Output,
-    knowledge: Rules = None,
-    hidden: Hidden = 50,
-    epochs: Epochs = 200,
-    seconds: Budget = None,
-    learning_rate: Rate = 0.01,
-    batch_size: Batch = None,
-    confidence: Trust = 5.0,
-    hard: Hard = False,
-    conjectures: Conjectures = 0,
-    cost: Costs = CostKind.discriminative,
-    resume: Resume = False,
-    plot: Plot = None,
-    lenient: options.Lenient = False,
-    as_json: options.Json = False,
-    seed: Seed = 0,
+    data: learning.Table,
+    target: Annotated[str, Option("--target", metavar="COLUMN", help="The column that holds the classes.")],
+    output: Annotated[str, Option("-o", "--output", metavar="MODEL", help="Where the model goes.")],
+    knowledge: Annotated[
+        str | None,
+        Option("--knowledge", metavar="FILE", help="Rules over columns and target: .lbm, .cnf or .wcnf."),
+    ] = None,
+    hidden: learning.Hidden = 50,
+    epochs: Annotated[int, Option("--epochs", min=0, help="Passes over the rows, at most.")] = 200,
+    seconds: Annotated[
+        float | None, Option("--seconds", callback=shared.positive, help="Time for training, at most.")
+    ] = None,
+    learning_rate: Annotated[
+        float, Option("--learning-rate", callback=shared.positive, help="Adam's.")
+    ] = 0.01,
+    batch_size: Annotated[
+        int | None,
+        Option("--batch-size", min=1, help="Rows between two updates; by default 8 to 256, by their number."),
+    ] = None,
+    confidence: Annotated[
+        float,
+        Option("--confidence", callback=shared.positive, help="What rules without a weight begin with."),
+    ] = 5.0,
+    hard: Annotated[bool, Option("--hard", help="Rules without a weight stay as they are.")] = False,
+    conjectures: Annotated[
+        int,
+        Option(
+            "--conjectures", min=0, help="Rules at most to add that look like those known and fit the rows."
+        ),
+    ] = 0,
+    cost: Annotated[
+        str, shared.one_of(("discriminative", "generative", "hybrid"), "--cost", "What training makes small.")
+    ] = "discriminative",
+    resume: Annotated[
+        bool, Option("--resume", help="Go on from MODEL.checkpoint; without one, begin.")
+    ] = False,
+    plot: Annotated[
+        str | None,
+        Option("--plot", metavar="OUT", help="A picture of the learning curve: .svg, .png or .pdf."),
+    ] = None,
+    lenient: shared.Lenient = False,
+    as_json: shared.Json = False,
+    seed: Annotated[int, Option("--seed", min=0, help="The same seed and data, the same model.")] = 0,
 ) -> None:
     """Train a classifier on a table, starting from rules if there are some.
 
@@ -104,22 +83,22 @@ def train_model(
     validation_cost, confidences (list of formula, before, after, fixed), broken (list of formula, rows and
     the first of them).
     """
-    tables.require("lbm train")
-    tables.check_place(output)
+    learning.require("lbm train")
+    shared.check_place(output)
     if plot is not None:
         from lbm.views import plots
 
         plots.check_picture(plot)
-        tables.check_place(plot)
+        shared.check_place(plot)
     if data == "-" == knowledge:
         raise typer.BadParameter("standard input can be the data or the knowledge, not both")
-    theory = None if knowledge is None else streams.read_theory(knowledge, lenient=lenient)
-    with streams.working("reading the table"):
+    theory = None if knowledge is None else shared.read_theory(knowledge, lenient=lenient)
+    with shared.working("reading the table"):
         from lbm.training.learners.classifier import LBMClassifier
-        from lbm.training.storage.checkpoint import prepare
+        from lbm.training.storage.checkpoint import checkpoint_path, prepare
         from lbm.training.storage.store import save_model
 
-        with tables.plainly():
+        with learning.plainly():
             examples = _read(data, target, theory)
             classifier = LBMClassifier(
                 knowledge=theory,
@@ -128,7 +107,7 @@ def train_model(
                 confidence=confidence,
                 hard=hard,
                 conjectures=conjectures,
-                cost=cost.value,
+                cost=cost,
                 learning_rate=learning_rate,
                 max_epochs=epochs,
                 max_seconds=seconds,
@@ -136,20 +115,21 @@ def train_model(
                 random_state=seed,
             )
             run = prepare(classifier, examples)
-    progress = _descend(run, output, resume)
+    kept = checkpoint_path(output)
+    progress = _descend(run, kept, resume)
     spent = progress.seconds
     run.finish(progress)
     save_model(classifier, output)
-    _checkpoint(output).unlink(missing_ok=True)
+    kept.unlink(missing_ok=True)
     if plot is not None:
         from lbm.views import curves
 
-        plots.save_picture(lambda: curves.learning_curve(classifier.history_), plot, warn=streams.warn)
+        plots.save_picture(lambda: curves.learning_curve(classifier.history_), plot, warn=shared.warn)
     facts = _facts(classifier, examples, run, output, spent)
     if as_json:
-        streams.say_json(facts)
+        shared.say_json(facts)
     else:
-        streams.say(*_lines(facts))
+        shared.say(*_lines(facts))
 
 
 def _read(data: str, target: str, theory: Theory | None) -> Examples:
@@ -157,39 +137,32 @@ def _read(data: str, target: str, theory: Theory | None) -> Examples:
     from lbm.training.data.examples import read_examples
 
     mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
-    with tables.opened(data) as table:
+    with learning.opened(data) as table:
         return read_examples(table, target, mentioned=mentioned)
-
-
-def _checkpoint(output: str) -> Path:
-    from lbm.training.storage.checkpoint import checkpoint_path
-
-    return checkpoint_path(output)
 
 
 # --- while it runs -------------------------------------------------------------------------------
 
 
-def _descend(run: Run, output: str, resume: bool) -> Progress:
+def _descend(run: Run, path: Path, resume: bool) -> Progress:
     """Train to the end; interrupted, say how to go on."""
     from lbm.training.gradients.descent import begin
     from lbm.training.storage.checkpoint import load_checkpoint, train
 
-    path = _checkpoint(output)
     if resume and path.exists():
-        progress = load_checkpoint(run, path, warn=streams.warn)
+        progress = load_checkpoint(run, path, warn=shared.warn)
         done = f"epoch {progress.epoch + 1}, row {progress.position:,}"
-        streams.remark(f"going on from {path}: {done}")
+        shared.remark(f"going on from {path}: {done}")
     else:
         if resume:
-            streams.remark(f"there is no {path}: training begins anew")
+            shared.remark(f"there is no {path}: training begins anew")
         elif path.exists():
-            streams.warn(f"{path} holds a run that did not end: it is replaced")
+            shared.warn(f"{path} holds a run that did not end: it is replaced")
         progress = begin(run.classifier.network_)
     with interrupts_noted() as stop, _bar(run) as show:
         ended = train(run, progress, path, on_step=show, stop=stop)
     if not ended:
-        streams.remark(f"the run is kept in {path}: the same command with --resume goes on")
+        shared.remark(f"the run is kept in {path}: the same command with --resume goes on")
         raise KeyboardInterrupt
     return progress
 
@@ -221,25 +194,14 @@ def interrupts_noted() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def _bar(run: Run) -> Iterator[Callable[[Progress], object]]:
     """Give what is called after every batch: on a terminal it moves a bar, in a pipe it does nothing."""
-    if not tables.on_terminal():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
     plan, rows = run.plan, max(1, len(run.train))
-    text = TextColumn("{task.description}", markup=False)
-    ends = TextColumn("at most left")
-    parts = (text, BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(), ends)
-    with Bar(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
+    with shared.bar("", 1.0, "elapsed", "left", "at most left") as move:
 
         def show(progress: Progress) -> None:
             done = (progress.epoch + progress.position / rows) / max(1, plan.max_epochs)
             if plan.max_seconds is not None:
                 done = max(done, progress.seconds / plan.max_seconds)
-            bar.update(task, completed=min(done, 1.0), description=describe(progress))
+            move(min(done, 1.0), description=describe(progress))
 
         yield show
 
@@ -296,7 +258,6 @@ def _facts(
 
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
-    counted = streams.counted
     classes = ", ".join(map(str, facts["classes"][:10])) + (", ..." if len(facts["classes"]) > 10 else "")
     yield ", ".join(counted(facts[f"{what}s"], what) for what in ("row", "column", "atom"))
     if left := facts["left_out"]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from lbm.errors import FileError
-from lbm.views.commands import options, streams
-from lbm.views.commands.problems import bar
+from lbm.knowledge.printed import counted
+from lbm.views.commands import shared
 
 
-def warm_kernels(as_json: options.Json = False) -> None:
+def warm_kernels(as_json: shared.Json = False) -> None:
     """Compile every kernel and store it, which takes a minute or so, once for each version and processor.
 
     Questions do not wait for it: until kernels are there, chains run in NumPy, with the same answers but
@@ -31,19 +31,17 @@ def warm_kernels(as_json: options.Json = False) -> None:
     began = time.monotonic()
     found = [piece for piece in ready.PIECES if piece in ready.done()]
     compiled: list[str] = []
-    with bar("compiling", len(ready.PIECES)) as show:
+    with shared.bar("compiling", len(ready.PIECES), "count", "left") as show:
         for number, piece in enumerate(warm(), start=1):
             show(number)
             if piece not in found:
                 compiled.append(piece)
     seconds = round(time.monotonic() - began, 1)
     if as_json:
-        streams.say_json({"cache": str(where), "compiled": compiled, "found": found, "seconds": seconds})
+        shared.say_json({"cache": str(where), "compiled": compiled, "found": found, "seconds": seconds})
     elif compiled:
         for piece in compiled:
-            streams.say(ready.PIECES[piece])
-        streams.say(
-            f"{streams.counted(len(compiled), 'piece')} compiled in {seconds:.0f} s, stored in {where}"
-        )
+            shared.say(ready.PIECES[piece])
+        shared.say(f"{counted(len(compiled), 'piece')} compiled in {seconds:.0f} s, stored in {where}")
     else:
-        streams.say(f"all {len(found)} pieces are in {where}")
+        shared.say(f"all {len(found)} pieces are in {where}")

@@ -1,0 +1,100 @@
+"""Tables, models and relational problems that come in: what the commands about learning share."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from lbm.errors import FileError, LbmError, MissingExtra
+from lbm.views.commands import shared
+
+if TYPE_CHECKING:
+    from lbm.relations.problem import RelationalProblem
+    from lbm.training.data.files import TableFile
+    from lbm.training.learners.classifier import LBMClassifier
+
+Table = Annotated[
+    str, Argument(metavar="DATA", help="A table: .csv or .parquet, or - for CSV on standard input.")
+]
+Model = Annotated[str, Argument(metavar="MODEL", help="A model that `lbm train` wrote.")]
+Hidden = Annotated[int, Option("--hidden", min=0, help="Hidden units in addition to those of the rules.")]
+Directory = Annotated[
+    str,
+    Argument(
+        metavar="DIR",
+        help="A directory with bk.pl, pos.pl, neg.pl, modes.pl; or trains, family, krk: they come with lbm.",
+    ),
+]
+Modes = Annotated[str | None, Option("--modes", metavar="FILE", help="Modes instead of DIR/modes.pl.")]
+Negative = Annotated[
+    str | None, Option("--neg", metavar="FILE", help="Negative examples instead of DIR/neg.pl.")
+]
+Folds = Annotated[
+    str | None,
+    Option(
+        "--folds", metavar="FILE", help="Folds instead of DIR/folds.tsv: tab-separated, example and fold."
+    ),
+]
+Jobs = Annotated[int, Option("--jobs", help="Processes; -1 means one for each core.")]
+
+
+def require(purpose: str) -> None:
+    """Say which package is missing before anything is read."""
+    for package, name in (("torch", "torch"), ("sklearn", "scikit-learn"), ("pandas", "pandas")):
+        if find_spec(package) is None:
+            raise MissingExtra("train", purpose, name)
+
+
+@contextmanager
+def opened(data: str) -> Iterator[TableFile]:
+    """Give the table in a file, or in standard input if it is called ``-``."""
+    from lbm.training.data.files import open_table
+
+    if data != "-":
+        yield open_table(data)
+        return
+    with tempfile.TemporaryDirectory() as folder:  # a table is read more than once
+        path = Path(folder, "table.csv")
+        path.write_bytes(shared.read_stdin())
+        yield open_table(path, name=shared.STANDARD_INPUT)
+
+
+def rows_for(classifier: LBMClassifier, table: TableFile) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the rows of a table in parts, as a model takes them: the frame, its atoms and its classes."""
+    from lbm.training.data.examples import read_rows
+
+    classes = classifier.classes_.tolist()
+    return read_rows(table, classifier.layout_, target=classifier.target_, classes=classes)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Turn what scikit-learn's conventions make a ValueError into an error of ours: bad input, exit 2."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, LbmError):
+            raise
+        raise FileError(" ".join(str(error).split())) from error
+
+
+def load_relational(
+    directory: str, *, modes: str | None, negative: str | None, folds: str | None
+) -> RelationalProblem:
+    """Return the problem in a directory, or one that comes with the package, and print its warnings."""
+    from lbm.datasets.problems import PROBLEMS, named_problem
+    from lbm.relations.problem import load_problem
+
+    if directory in PROBLEMS and not Path(directory).exists() and modes is negative is folds is None:
+        shared.remark(f"{directory}: the problem of that name that comes with lbm")
+        return named_problem(directory)
+    problem = load_problem(directory, modes=modes, negative=negative, folds=folds)
+    for warning in problem.warnings:
+        shared.warn(warning)
+    return problem

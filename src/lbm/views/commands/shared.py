@@ -1,0 +1,401 @@
+"""What commands share: options, files or standard input, lines for people, JSON for programs.
+
+The list of commands is in :mod:`lbm.views.commands`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import wraps
+from inspect import Parameter, signature
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+
+import typer
+from typer import Argument, Option
+
+from lbm.errors import FileError, LbmError, LimitExceeded
+from lbm.knowledge.printed import counted
+from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS
+from lbm.views.entry import one_line, say_aside
+
+if TYPE_CHECKING:
+    from lbm.knowledge.theory import Theory
+    from lbm.machine.rbm import Machine
+
+STANDARD_INPUT: Final = "<stdin>"
+
+_started: Final[ContextVar[float]] = ContextVar("started")
+_told: Final[ContextVar[bool]] = ContextVar("told")  # a JSON object was printed
+
+app: Final = typer.Typer(
+    name="lbm",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback()
+def about(
+    version: Annotated[bool, Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
+
+    Commands about theories read a file (.lbm, .cnf or .wcnf) or, as -, standard input; train, predict and
+    rules read tables (.csv or .parquet) and models; induce and saturate read directories of Prolog files.
+    Exit status: 0 answered, 1 answered "no", 2 bad input or usage, 3 no answer within the budget, 130
+    interrupted.
+    """
+    if version:
+        from lbm import __version__
+
+        print(f"lbm {__version__}")
+        raise typer.Exit
+
+
+# --- options -------------------------------------------------------------------------------------
+
+
+def one_of(choices: Sequence[str], name: str, text: str) -> Any:
+    """Return an option that takes one of these words; ``text`` is its help."""
+
+    def read(word: str) -> str:
+        if word in choices:
+            return word
+        raise typer.BadParameter(f"{word!r} is not one of {', '.join(map(repr, choices))}.")
+
+    return Option(name, parser=read, metavar=f"<{'|'.join(choices)}>", help=text)
+
+
+def _inside(value: float) -> float:
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"expected a number strictly between 0 and 1, got {value}")
+    return value
+
+
+def _finite(value: float) -> float:
+    if not 0 < value < inf:
+        raise typer.BadParameter(f"expected a finite number above 0, got {value}")
+    return value
+
+
+def positive(value: float | None) -> float | None:
+    """Return a number above 0; None: it was not given."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"expected a number above 0, got {value}")
+    return value
+
+
+def count_from(started: float) -> None:
+    """Let the time that ``--seconds`` allows begin at a moment of ``time.monotonic``; else it begins now."""
+    _started.set(started)
+
+
+def budget(seconds: float | None) -> float | None:
+    """Return the time that ``--seconds`` allows; whatever the command asks ends by then. None: no limit."""
+    if positive(seconds) is not None:
+        from lbm.reasoning import clock
+
+        clock.limit_to(_started.get(clock.now()) + seconds)  # type: ignore[operator]
+    return seconds
+
+
+def split_names(names: str | None) -> list[str] | None:
+    """Return the atoms of ``--project a,less(a1, b1),'c d'``, as an ``atoms`` line lists them."""
+    if names is None:
+        return None
+    from lbm.knowledge.parser import read_text
+
+    return list(read_text(f"atoms {names}", source="--project").atoms)
+
+
+File = Annotated[
+    str, Argument(metavar="FILE", help="A theory: .lbm, .cnf or .wcnf, or - for standard input.")
+]
+Query = Annotated[str, Argument(metavar="QUERY", help="Any formula, as in 'n -> r'.")]
+Given = Annotated[
+    str | None, Option("--given", metavar="FORMULA", help="Evidence: any formula, as in 'n & ~p'.")
+]
+Project = Annotated[
+    str | None,
+    Option("--project", metavar="ATOMS", help="Only these atoms, as in a,b: worlds that agree are one."),
+]
+About = Annotated[
+    str, one_of(DISTRIBUTIONS, "--distribution", "What the probability is about: models, or the machine.")
+]
+Temperature = Annotated[
+    float, Option("--temperature", callback=_finite, help="τ: probabilities go with exp(score/τ).")
+]
+Confidence = Annotated[
+    float, Option("--confidence", callback=_finite, help="c, of the machine distribution.")
+]
+Chosen = Annotated[str, one_of(METHODS, "--method", "auto: exact and, where that is too much, collapsed.")]
+Drawn = Annotated[
+    str,
+    one_of(
+        (*METHODS, FAST),
+        "--method",
+        "auto: exact and, where that is too much, collapsed. fast: annealed models, not uniform.",
+    ),
+]
+Sweeps = Annotated[
+    int | None, Option("--sweeps", min=1, help="Sweeps of each chain; by default until they agree.")
+]
+Seconds = Annotated[
+    float, Option("--seconds", callback=budget, help="Time to look for an answer; then exit 3.")
+]
+Epsilon = Annotated[
+    float, Option("--epsilon", callback=_inside, help="How deep a well of weight 1 is, in (0, 1).")
+]
+NoMerge = Annotated[bool, Option("--no-merge", help="Keep identical cubes of different formulae apart.")]
+StrictDNF = Annotated[
+    str,
+    one_of(
+        ("auto", "elimination", "diagram", "full", "definitions"),
+        "--method",
+        "How each formula becomes cubes that exclude one another.",
+    ),
+]
+Budget = Annotated[
+    int, Option("--budget", min=1, help="Cubes of a formula past which auto adds definitional atoms.")
+]
+Encoded = Annotated[
+    str,
+    one_of(("sdnf", "penalty"), "--encoding", "Cubes, or the penalty polynomial of Penalty Logic."),
+]
+SoftAsHard = Annotated[bool, Option("--soft-as-hard", help="Demand every formula: weights are dropped.")]
+Lenient = Annotated[
+    bool, Option("--lenient", help="Read a DIMACS file that does not fit its header, with a warning.")
+]
+Json = Annotated[bool, Option("--json", help="Print one JSON object, for programs.")]
+Seed = Annotated[
+    int | None, Option("--seed", help="Taken by every command; this one makes no random choice.")
+]
+Seeded = Annotated[int | None, Option("--seed", min=0, help="Of the chains: the same seed, the same answer.")]
+
+
+def unseeded(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Return a command that takes ``--seed``, as all of them do, and drops it: nothing in it is random."""
+
+    @wraps(command)
+    def run(*, seed: int | None, **others: Any) -> int | None:
+        del seed
+        return command(**others)
+
+    taken = signature(command, eval_str=True)  # which typer reads in place of that of run
+    seed = Parameter("seed", Parameter.KEYWORD_ONLY, default=None, annotation=Seed)
+    run.__signature__ = taken.replace(parameters=[*taken.parameters.values(), seed])  # type: ignore[attr-defined]
+    return run
+
+
+# --- in ------------------------------------------------------------------------------------------
+
+
+def read_theory(file: str, *, lenient: bool = False, soft_as_hard: bool = False) -> Theory:
+    """Return the theory in a file, or in standard input if it is called ``-``."""
+    from lbm.knowledge import wire
+
+    if file != "-":
+        theory = wire.load_theory(file, lenient=lenient, warn=warn)
+    else:
+        data = read_stdin()
+        theory = wire.read_theory(
+            data, format=wire.sniff_format(data), source=STANDARD_INPUT, lenient=lenient, warn=warn
+        )
+    return theory.all_hard() if soft_as_hard else theory
+
+
+def translated(
+    theory: Theory, epsilon: float, no_merge: bool, method: str, budget: int, encoding: str
+) -> Machine:
+    """Return the machine of a theory, made as the options of that name say."""
+    from lbm.machine.translate import translate
+
+    return translate(
+        theory, epsilon=epsilon, merge=not no_merge, method=method, budget=budget, encoding=encoding
+    )
+
+
+def read_stdin() -> bytes:
+    """Return all of standard input, within the limit that files have."""
+    from lbm.knowledge.wire import MAX_BYTES
+
+    if sys.stdin is None:
+        raise FileError("cannot read standard input: it is closed")
+    try:
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise FileError(f"cannot read standard input: {error.strerror or error}") from error
+    if len(data) > MAX_BYTES:
+        raise LimitExceeded(
+            f"standard input has more than {MAX_BYTES} bytes (limit MAX_BYTES)",
+            limit="MAX_BYTES",
+            value=MAX_BYTES,
+        )
+    return data
+
+
+def name_of(file: str) -> str:
+    """Return what messages call a file."""
+    return STANDARD_INPUT if file == "-" else file
+
+
+# --- out -----------------------------------------------------------------------------------------
+
+
+class Told(Protocol):
+    """What a question finds, and can tell to people and to programs."""
+
+    def lines(self) -> Iterable[str]:
+        """Return it for people."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+
+
+def tell(found: Told, as_json: bool) -> None:
+    """Print what was found: as JSON, or else for people."""
+    if as_json:
+        say_json(found.facts())
+    else:
+        say_each(found.lines())
+
+
+def say(*lines: str) -> None:
+    """Print lines."""
+    say_each(lines)
+
+
+def say_each(lines: Iterable[str]) -> None:
+    """Print lines as they come: all of them may not fit into memory."""
+    for line in lines:
+        print(line)
+
+
+def say_json(facts: dict[str, Any]) -> None:
+    """Print one JSON object, a key a line; iterators are written as lists while they run."""
+    write = sys.stdout.write
+    _told.set(True)
+    for i, (key, value) in enumerate(facts.items()):
+        write(f"{',' if i else '{'}\n  {json.dumps(key)}: ")
+        if isinstance(value, Iterator):
+            j = -1
+            for j, item in enumerate(value):
+                write(f"{',' if j else '['}\n    {_dumped(item)}")
+            write("\n  ]" if j >= 0 else "[]")
+        else:
+            write(_dumped(value))
+    write("\n}\n")
+
+
+def begin() -> None:
+    """Forget what other commands have printed."""
+    _told.set(False)
+
+
+def say_refusal(error: LbmError) -> None:
+    """Print "no", or that there is no answer in time, as JSON; bad input is no answer, and prints nothing.
+
+    A command that has printed an object of its own is left alone.
+    """
+    if error.exit_status in (1, 3) and not _told.get(False):
+        say_json({"answer": False if error.exit_status == 1 else None, "reason": error.one_line()})
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def remark(*lines: str) -> None:
+    """Print lines about the answer on standard error, where they are in nobody's way."""
+    for line in lines:
+        say_aside(f"lbm: {one_line(line)}")
+
+
+def warn(message: str) -> None:
+    """Print a warning on one line of standard error."""
+    say_aside(f"lbm: warning: {one_line(message)}")
+
+
+def on_terminal() -> bool:
+    """Return whether somebody watches standard error."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Show on a terminal that work is going on; in a pipe show nothing."""
+    if not on_terminal():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)
+
+
+@contextmanager
+def bar(
+    what: str, total: float, *columns: str, stays: bool = False, **fields: Any
+) -> Iterator[Callable[..., object]]:
+    """Give what is called with how much is done: on a terminal it moves a bar, in a pipe it does nothing.
+
+    Parameters
+    ----------
+    columns
+        What stands beside the bar: count, elapsed and left, or any text with ``fields`` of the bar's task.
+    stays
+        Whether the bar can still be seen when all is done.
+    """
+    if not on_terminal():
+        yield lambda *_, **__: None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    known: dict[str, Callable[[], rich.ProgressColumn]] = {
+        "count": rich.MofNCompleteColumn,
+        "elapsed": rich.TimeElapsedColumn,
+        "left": rich.TimeRemainingColumn,
+    }
+    beside = [known[column]() if column in known else rich.TextColumn(column) for column in columns]
+    text = rich.TextColumn("{task.description}", markup=False)
+    with rich.Progress(
+        text, rich.BarColumn(), *beside, console=Console(stderr=True), transient=not stays
+    ) as shown:
+        task = shown.add_task(what, total=total, **fields)
+        yield lambda done, **more: shown.update(task, completed=done, **more)
+
+
+def check_place(output: str | None) -> None:
+    """Refuse a file that could not be written, before hours are spent on what goes there; None: no file."""
+    if output is None:
+        return
+    folder = Path(output).absolute().parent
+    if not folder.is_dir():
+        raise FileError(f"cannot write {output}: there is no directory {folder}")
+    if Path(output).is_dir():
+        raise FileError(f"cannot write {output}: it is a directory")
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def formulae_counted(hard: int, soft: int) -> str:
+    """Return ``4 formulae (1 hard, 3 soft)``."""
+    return f"{counted(hard + soft, 'formula', 'formulae')} ({hard:,} hard, {soft:,} soft)"
+
+
+def count_statements(theory: Theory) -> tuple[int, int]:
+    """Return the numbers of hard and of soft formulae."""
+    from lbm.knowledge.theory import PackedStatements
+
+    packed = theory.statements
+    if isinstance(packed, PackedStatements):
+        soft = 0 if packed.weights is None else int((packed.weights != 0).sum())
+    else:
+        soft = sum(statement.weight is not None for statement in packed)
+    return len(theory) - soft, soft
