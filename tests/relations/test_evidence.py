@@ -136,7 +136,7 @@ def test_chains_among_models_give_the_marginals_of_all_worlds(monkeypatch, weigh
 def test_chains_that_no_flip_connects_are_not_called_converged():
     ready = prepare(Theory.parse("exactly(1, a, b, c)\na | b | c | d"))
     clauses = ready.bare.clauses
-    begun = begin(clauses, range(clauses.atoms), np.random.default_rng(0))
+    begun = begin(clauses, range(clauses.variables), np.random.default_rng(0))
     found, _ = walk(clauses, 1.0, begun, begun.open, np.random.default_rng(0), sweeps=64)
     assert any(not said.converged for said in found.values())
 

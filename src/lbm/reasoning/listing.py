@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import NoAnswer
+from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import spent
-from lbm.reasoning.problem import Problem, Written
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.solvers.sat import SOLVER, Clause
 
 CONFLICTS: Final = 1000
@@ -74,14 +75,14 @@ def first_models(
 
 def _list(
     problem: Problem,
-    written: Written,
+    written: Clauses,
     names: Sequence[str],
     limit: int,
     parts: list[_Part],
     deadline: float,
 ) -> Listing:
     try:
-        known = _propagate([*written.definitions, *(clause for _, clause in written)], deadline)
+        known = _propagate(list(written.rows()), deadline)
         if known is None:
             return Listing(np.zeros((0, len(names)), bool), False)
         fixed, clauses = known

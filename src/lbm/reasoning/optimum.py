@@ -232,7 +232,7 @@ def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
 def _named(problem: Problem, found: Found, every: bool) -> Best:
     """Return what was found under the names of the atoms, with weights as they were written."""
     first = found.worlds[0]
-    if problem.packed is None:
+    if problem.theory.clauses is None:
         weights = {i: s.weight for i, s in enumerate(problem.theory) if s.weight is not None}
         scores = tuple(_score(weights, set(world.broken)) for world in found.worlds)
         broken = set(first.broken)

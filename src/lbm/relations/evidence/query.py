@@ -16,7 +16,6 @@ from lbm.knowledge.formula import atom_name
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answer import Marginals
 from lbm.reasoning.clock import deadline_in, left, spent
-from lbm.reasoning.engine.presolve import WeightedClauses
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.relations.evidence import orders
@@ -214,7 +213,7 @@ class _Run:
         must = orders.closure(order, known if self.weight is None else [])
         if must is None:
             raise NoWorlds
-        log_gain = order.gain / 10**self.ready.rules.scale
+        log_gain = order.gain / 10**self.ready.rules.clauses.digits
         if self.weight is not None:
             for atom, value in known:
                 log_gain[order.ends(atom, value)] += self.weight
@@ -274,16 +273,16 @@ class _Run:
                 self._note(number, 0.5, "undecided")
             else:
                 wanted.setdefault(code >> 1, []).append(number)
-        temperature = self.temperature * 10**rules.scale
+        temperature = self.temperature * 10**rules.clauses.digits
         for component in sorted({int(residual.components[atom]) for atom in wanted}):
             clauses, old = part_of(residual, [component])
             mine = [i for i, atom in enumerate(old.tolist()) if atom in wanted]
-            answer = self._exactly if clauses.atoms <= EXACT_ATOMS else self._by_chains
+            answer = self._exactly if clauses.variables <= EXACT_ATOMS else self._by_chains
             for i, (chance, status, said) in answer(clauses, mine, temperature).items():
                 for number in wanted[int(old[i])]:
                     self._note(number, chance, status, said, negated=bool(residual.code[number - 1] & 1))
 
-    def _exactly(self, clauses: WeightedClauses, asked: Sequence[int], temperature: float) -> _Parts:
+    def _exactly(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
         theory = _as_theory(clauses)
         seconds = left(self.deadline)
         found = Reasoner(theory).marginals(method="exact", temperature=temperature, seconds=seconds)
@@ -296,7 +295,7 @@ class _Run:
             for i, chance in chances.items()
         }
 
-    def _by_chains(self, clauses: WeightedClauses, asked: Sequence[int], temperature: float) -> _Parts:
+    def _by_chains(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
         begun = begin(clauses, asked, self.rng)
         if not len(begun.models):
             raise NoWorlds
@@ -307,13 +306,13 @@ class _Run:
             clauses, temperature, begun, begun.open, self.rng, sweeps=self.sweeps, deadline=self.deadline
         )
         self.done = max(self.done, done)
-        self.note = f"{clauses.atoms} open atoms are too many to sum over"
+        self.note = f"{clauses.variables} open atoms are too many to sum over"
         if self.sweeps is None and not all(said.converged for said in found.values()):
             found = self._otherwise(clauses, found, temperature)
         return told | {i: (said.probability, "undecided", said) for i, said in found.items()}
 
     def _otherwise(
-        self, clauses: WeightedClauses, found: dict[int, Estimate], temperature: float
+        self, clauses: Clauses, found: dict[int, Estimate], temperature: float
     ) -> dict[int, Estimate]:
         """Return what chains say that may break a clause on their way, if more of them agree."""
         self.note += "; chains among the models did not agree"
@@ -354,10 +353,9 @@ def _rounded(chance: float) -> float:
     return 0.5 if abs(chance - 0.5) < EVEN else chance
 
 
-def _as_theory(clauses: WeightedClauses) -> Theory:
-    names = tuple(f"x{i}" for i in range(1, clauses.atoms + 1))
-    packed = Clauses(names, clauses.literals, clauses.starts)
-    return Theory.from_clauses(packed, clauses.weights if clauses.weights.any() else None)
+def _as_theory(clauses: Clauses) -> Theory:
+    names = tuple(f"x{i}" for i in range(1, clauses.variables + 1))
+    return Theory.from_clauses(replace(clauses, atoms=names))
 
 
 def _clash(rules: Rules, labels: Mapping[int, bool]) -> NoWorlds:
@@ -365,7 +363,7 @@ def _clash(rules: Rules, labels: Mapping[int, bool]) -> NoWorlds:
     literals = [number if value else -number for number, value in labels.items()]
     kept = clashing(rules.clauses, literals)
     return (
-        ClashingLabels({rules.names[abs(literal) - 1]: literal > 0 for literal in kept})
+        ClashingLabels({rules.clauses.atoms[abs(literal) - 1]: literal > 0 for literal in kept})
         if kept
         else NoWorlds()
     )

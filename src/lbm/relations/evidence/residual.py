@@ -7,7 +7,7 @@ Labels settle much by propagation, and what stays open says each thing once: whe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,10 +16,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lbm.errors import NoWorlds, WeightError
-from lbm.knowledge.numbers import Weight, as_weight
+from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.numbers import Weight, as_weight, digits_of, whole
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import weighted_clauses
-from lbm.reasoning.engine.presolve import WeightedClauses, presolve
+from lbm.reasoning.engine.presolve import presolve
 from lbm.relations.evidence.orders import Order, recognise
 
 DIGITS: Final = 6
@@ -38,15 +39,11 @@ class Rules:
     place
         The number of each atom, from 1; definitional atoms have none.
     clauses
-        The rules; weights are whole, times 10^scale, and 0 for a hard clause.
-    names
-        The atoms by number, definitional ones included.
+        The rules; weights are whole, times 10^digits, and 0 for a hard clause.
     """
 
     place: Mapping[str, int]
-    clauses: WeightedClauses
-    names: tuple[str, ...]
-    scale: int
+    clauses: Clauses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,48 +58,32 @@ class Residual:
         Shape (atoms of the rules,): for an open atom the literal that it equals here, 2·atom and one more if
         negated; -1: nothing is said of it any more, so that it is as likely as not.
     clauses
-        What the open atoms have to keep, or lose a weight; whole weights, times 10^scale.
+        What the open atoms have to keep, or lose a weight; whole weights, times 10^digits of the rules.
     components
         Shape (atoms here,): the number of the component of each.
     """
 
     value: NDArray[np.int8]
     code: Codes
-    clauses: WeightedClauses
+    clauses: Clauses
     components: NDArray[np.int32]
-    scale: int
 
 
 def pack(theory: Theory) -> Rules:
     """Return ground rules as clauses."""
-    packed = weighted_clauses(theory)
-    clauses, weights = packed.clauses, packed.weights
-    if weights is None:
-        weights = np.zeros(len(clauses), np.int64)
     known = {name: number for number, name in enumerate(theory.atoms, start=1)}
-    return Rules(
-        known,
-        WeightedClauses(len(clauses.atoms), clauses.literals, clauses.starts, weights),
-        clauses.atoms,
-        packed.scale,
-    )
+    return Rules(known, weighted_clauses(theory))
 
 
 def with_labels(rules: Rules, labels: Mapping[int, bool], weight: float) -> Rules:
     """Return the rules and every label as one more clause, of this weight."""
     exact = label_weight(weight)
-    digits = max(0, -int(exact.as_tuple().exponent)) if not isinstance(exact, int) else 0
-    scale = max(rules.scale, digits)
     old = rules.clauses
-    units = np.array([number if value else -number for number, value in labels.items()], np.int32)
-    added = np.full(len(units), int(exact * 10**scale), np.int64)
-    clauses = WeightedClauses(
-        old.atoms,
-        np.concatenate([old.literals, units]),
-        np.concatenate([old.starts, old.starts[-1] + 1 + np.arange(len(units))]),
-        np.concatenate([old.weights * 10 ** (scale - rules.scale), added]),
-    )
-    return Rules(rules.place, clauses, rules.names, scale)
+    digits = max(old.digits, digits_of(exact))
+    units = [[number if value else -number] for number, value in labels.items()]
+    added = Clauses.of(units, [whole(exact, digits)] * len(units))
+    scaled = replace(old, weights=old.weights * 10 ** (digits - old.digits), digits=digits)
+    return Rules(rules.place, scaled.joined(added))
 
 
 def label_weight(weight: float) -> Weight:
@@ -121,7 +102,7 @@ def reduce(rules: Rules, labels: Mapping[int, bool]) -> Residual | None:
     Units are propagated, and literals that imply one another in a circle of two-literal clauses become one;
     then again, until nothing changes. Models stay the same, one to one but for atoms nothing is said of.
     """
-    total = rules.clauses.atoms
+    total = rules.clauses.variables
     value = np.zeros(total, np.int8)
     code = 2 * np.arange(total)
     problem, fixed = rules.clauses, dict(labels)
@@ -135,7 +116,7 @@ def reduce(rules: Rules, labels: Mapping[int, bool]) -> Residual | None:
         if leaders is None:
             return None
         if (leaders == np.arange(len(leaders))).all():
-            return Residual(value, code, problem, found.components, rules.scale)
+            return Residual(value, code, problem, found.components)
         code[code >= 0] = leaders[code[code >= 0]]
         problem = _renamed(problem, leaders)
 
@@ -150,13 +131,13 @@ def _follow(value: NDArray[np.int8], code: Codes, fixed: NDArray[np.int8], kept:
     code[there] = np.where(new[atoms] >= 0, 2 * new[atoms] + signs, -1)
 
 
-def _leaders(problem: WeightedClauses) -> Codes | None:
+def _leaders(problem: Clauses) -> Codes | None:
     """Return the first literal that each literal equals by clauses of two; None: one equals its negation."""
     sizes = np.diff(problem.starts)
     pairs = problem.starts[:-1][(sizes == 2) & (problem.weights == 0)]
     codes = 2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)
     left, right = codes[pairs], codes[pairs + 1]
-    width = 2 * problem.atoms
+    width = 2 * problem.variables
     if not len(pairs):
         return np.arange(width)
     rows, columns = np.concatenate([left ^ 1, right ^ 1]), np.concatenate([right, left])
@@ -172,13 +153,13 @@ def _leaders(problem: WeightedClauses) -> Codes | None:
     return np.asarray(2 * lead + ~positive, np.int64)
 
 
-def _renamed(problem: WeightedClauses, leaders: Codes) -> WeightedClauses:
+def _renamed(problem: Clauses, leaders: Codes) -> Clauses:
     codes = leaders[2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)]
     literals = np.where(codes & 1, -(codes >> 1) - 1, (codes >> 1) + 1).astype(np.int32)
-    return WeightedClauses(problem.atoms, literals, problem.starts, problem.weights)
+    return replace(problem, literals=literals)
 
 
-def part_of(residual: Residual, components: Sequence[int]) -> tuple[WeightedClauses, Ints]:
+def part_of(residual: Residual, components: Sequence[int]) -> tuple[Clauses, Ints]:
     """Return the clauses of some components, atoms renumbered, and the old number of each atom, from 0."""
     clauses = residual.clauses
     wanted = np.isin(residual.components, components)
@@ -192,7 +173,7 @@ def part_of(residual: Residual, components: Sequence[int]) -> tuple[WeightedClau
     literals = clauses.literals[there]
     renamed = (np.sign(literals) * new[np.abs(literals) - 1]).astype(np.int32)
     starts = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
-    return WeightedClauses(len(old), renamed, starts, clauses.weights[kept]), old
+    return Clauses((), renamed, starts, clauses.weights[kept], len(old)), old
 
 
 # --- rules made ready -----------------------------------------------------------------------------------
