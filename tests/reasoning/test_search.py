@@ -20,6 +20,7 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atoms_of, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
+from lbm.knowledge.wire import read_theory
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search import routes
@@ -303,3 +304,19 @@ def test_soft_clauses_that_are_packed_are_not_made_into_formulae_one_by_one(monk
     monkeypatch.setattr(Clauses, "__getitem__", lambda self, index: looked.append(index) or kept(self, index))
     lbm.best(theory, seconds=0.3)
     assert len(looked) < 100
+
+
+@pytest.mark.parametrize(("atoms", "number"), [(5, 12), (18, 70), (40, 160)])
+@pytest.mark.parametrize("format", ["cnf", "wcnf"])
+def test_the_best_world_of_a_file_of_clauses_is_found_without_a_formula(atoms, number, format, monkeypatch):
+    clauses = random_clauses(atoms, number, seed=atoms)
+    lines = [" ".join(map(str, [*clause, 0])) for clause in clauses]
+    if format == "cnf":
+        text = "\n".join([f"p cnf {atoms} {number}", *lines])
+    else:
+        text = "\n".join(f"{'h' if i % 7 == 0 else 1 + i % 5} {line}" for i, line in enumerate(lines))
+    theory = read_theory(text, format=format)
+    monkeypatch.setattr(Clauses, "__getitem__", lambda self, index: pytest.fail("a formula was made"))
+    found = lbm.best(theory, seconds=20, seed=0)
+    assert theory.is_model(found.world)
+    assert theory.score(found.world) == found.score

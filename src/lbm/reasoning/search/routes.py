@@ -101,7 +101,13 @@ def find(
 def _exact(problem: Problem, top: int, every: bool) -> Found | None:
     """Return the best worlds of a theory that is small, or falls apart into small parts; None: it is not."""
     theory, given = problem.theory, problem.evidence
-    if max(len(theory), len(theory.atoms)) > MAX_EXACT or _is_wide(problem):
+    if max(len(theory), len(theory.atoms)) > MAX_EXACT:
+        return None
+    if theory.clauses is not None and len(theory.atoms) <= WIDTH:
+        clauses = problem.weighted_clauses()
+        if clauses is not None:
+            return _enumerated(problem, clauses, top, every)
+    if _is_wide(problem):
         return None
     from lbm.reasoning import exact  # not before RC2 is at work
 
@@ -122,6 +128,41 @@ def _exact(problem: Problem, top: int, every: bool) -> Found | None:
         return None
     worlds = tuple(problem.look(row) for row in rows.tolist())
     assert all(world.keeps for world in worlds)
+    return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
+
+
+def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool) -> Found | None:
+    """Return the best worlds of clauses over a few atoms, all worlds at once; None: too many are asked for.
+
+    The world x has the place x[0], x[1], ..., so that worlds come in lexicographic order.
+    """
+    atoms = len(problem.atoms)
+    small = clauses.weights.sum() < 1 << 31
+    lost, model = np.zeros((2,) * atoms, np.int32 if small else np.int64), np.ones((2,) * atoms, bool)
+    for row, weight in zip(clauses.rows(), clauses.weights.tolist(), strict=True):
+        clock.tick()
+        false: list[int | slice] = [slice(None)] * atoms  # the worlds in which the clause is
+        for literal in row:
+            false[abs(literal) - 1] = int(literal < 0)
+        if any(-literal in row for literal in row):
+            continue
+        if weight:
+            lost[tuple(false)] += weight
+        else:
+            model[tuple(false)] = False
+    if not model.any():
+        raise no_worlds(problem.theory, problem.evidence, clock.LEAST)
+    best = np.flatnonzero(model & (lost == lost[model].min()))
+    limit = MAX_WORLDS if every else top
+    if top > len(best):
+        best = np.flatnonzero(model)
+        if len(best) > MAX_WORLDS:
+            return None
+        best = best[np.argsort(lost.ravel()[best], kind="stable")]
+    values = (best[:limit, None] >> np.arange(atoms)[::-1]) & 1 == 1
+    worlds = tuple(problem.look(row) for row in values.tolist())
+    assert all(world.keeps for world in worlds)
+    complete = every and len(best) <= limit
     return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
 
 
