@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast, overload
@@ -191,6 +192,41 @@ class Clauses(Sequence[Statement]):
         np.cumsum(values[np.abs(self.literals) - 1] == (self.literals > 0), out=true[1:])
         found: NDArray[np.bool_] = np.diff(true[self.starts]) > 0
         return found
+
+
+def propagated(
+    clauses: Sequence[Sequence[int]], on_step: OnStep
+) -> tuple[dict[int, bool], list[list[int]]] | None:
+    """Return the variables that unit clauses fix, and so on, and the clauses that are left; None: a clash."""
+    fixed: dict[int, bool] = {}
+    waiting = [clause for clause in clauses if len(clause) < 2]
+    meets: dict[int, list[int]] = defaultdict(list)
+    for number, clause in enumerate(clauses if waiting else ()):
+        if not number % _BATCH:
+            on_step()
+        for literal in clause:
+            meets[-literal].append(number)
+    while waiting:
+        clause = waiting.pop()
+        left = [literal for literal in clause if fixed.get(abs(literal)) is not (literal < 0)]
+        if not left:
+            return None
+        if len(set(left)) > 1 or abs(left[0]) in fixed:
+            continue
+        fixed[abs(left[0])] = left[0] > 0
+        waiting += [clauses[number] for number in meets[left[0]]]
+    on_step()
+    return fixed, [list(under(clause, fixed)) for clause in clauses if not is_true(clause, fixed)]
+
+
+def is_true(clause: Iterable[int], fixed: Mapping[int, bool]) -> bool:
+    """Return whether some literal of a clause is true where these variables are fixed."""
+    return any(fixed.get(abs(literal)) is (literal > 0) for literal in clause)
+
+
+def under(clause: Iterable[int], fixed: Mapping[int, bool]) -> Iterator[int]:
+    """Return the literals of variables that are not fixed."""
+    return (literal for literal in clause if abs(literal) not in fixed)
 
 
 def whole_numbers(weights: Sequence[int]) -> NDArray[Any]:

@@ -82,7 +82,7 @@ class Theory:
         raise AttributeError("a theory never changes: build another one")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self.atoms, self.statements, self.shown)
+        return Theory.from_parts, (self.atoms, self.statements, self.shown)
 
     @classmethod
     def from_parts(
@@ -206,12 +206,6 @@ class Theory:
         if packed is not None:
             return bool((packed.true_in(world) | (packed.weights != 0)).all())
         return all(holds(s.formula, world) for s in self if s.weight is None)
-
-
-def _restore(
-    atoms: tuple[str, ...], statements: Sequence[Statement], shown: tuple[str, ...] | None = None
-) -> Theory:
-    return Theory.from_parts(atoms, statements, shown)
 
 
 def hard_weight(theory: Theory) -> Weight:

@@ -84,12 +84,8 @@ def why_preferred(
 
 def _checked(theory: Theory | Problem, query: Formula, given: Formula | None) -> Problem:
     """Return the problem with its evidence; raise unless both formulae are about its atoms."""
-    problem = Problem.of(theory)
-    problem.check(query, "query")
-    if given is None:
-        return problem
-    problem.check(given, "evidence")
-    return problem.given(given)
+    Problem.of(theory).check(query, "query")
+    return Problem.of(theory, given)
 
 
 def _loses_more(

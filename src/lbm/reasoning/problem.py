@@ -195,7 +195,10 @@ class Problem:
     def of(cls, theory: Theory | Problem, given: Formula | None = None) -> Problem:
         """Return a problem: the one it is, or a new one, with further evidence if there is some."""
         problem = theory if isinstance(theory, Problem) else cls(theory)
-        return problem if given is None else problem.given(given)
+        if given is None:
+            return problem
+        problem.check(given, "evidence")
+        return problem.given(given)
 
     def given(self, formula: Formula) -> Problem:
         """Return the problem in which a formula is true as well; all that is derived so far is shared."""

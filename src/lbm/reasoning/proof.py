@@ -81,10 +81,7 @@ def satisfiable(
     >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
     True
     """
-    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    if simple_model(problem) is not None:
-        return True
-    return _decide(problem, None, deadline)[0]
+    return _decide(Problem.of(theory, given), None, deadline_in(seconds))[0]
 
 
 def find_model(
@@ -95,10 +92,7 @@ def find_model(
     >>> find_model(Theory(["a", "a -> b"]))
     {'a': True, 'b': True}
     """
-    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    if (world := simple_model(problem)) is not None:
-        return world
-    return _decide(problem, None, deadline)[1]
+    return _decide(Problem.of(theory, given), None, deadline_in(seconds))[1]
 
 
 def simple_model(problem: Problem) -> dict[str, bool] | None:
@@ -188,13 +182,10 @@ def entailed(
     (0, 2)
     """
     problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    without = problem.given(~query)
-    if (simple := simple_model(without)) is not None:
-        return Ruling(False, simple)
     answer, world = _decide(problem, ~query, deadline)
     if answer is not False:
         return Ruling(None if answer is None else False, world)
-    found = _shrink(without, deadline) if why else Verdict(False)
+    found = _shrink(problem.given(~query), deadline) if why else Verdict(False)
     return Ruling(True, None, found.clash, found.minimal)
 
 
@@ -226,8 +217,6 @@ def prove(
     ``meanwhile`` is called, over and over, while the solver works: it may return a world.
     """
     problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    if simple_model(problem) is not None:
-        return Verdict(True)
     answer, _ = _decide(problem, None, deadline, meanwhile)
     if answer is not False:
         return Verdict(answer)
@@ -248,6 +237,9 @@ def _decide(
 
     ``against`` is to be true beside the evidence.
     """
+    simple = simple_model(problem if against is None else problem.given(against))
+    if simple is not None:
+        return True, simple
     try:
         session, assumptions = problem.session(deadline)
         if against is not None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
-from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.clauses import Clauses, is_true, propagated, under
 from lbm.reasoning import clock
 from lbm.reasoning.components.apart import Component, Split, split_of
 from lbm.reasoning.components.order import WIDTH, order
@@ -188,24 +188,13 @@ def _is_wide(problem: Problem) -> bool:
 
 def _open(clauses: Clauses) -> Iterator[tuple[int, ...]]:
     """Yield the atoms of each clause that hard units, propagated, leave open; nothing where they clash."""
-    rows = list(clauses.rows())
-    hard = (clauses.weights == 0).tolist()
-    true: set[int] = set()
-    units = [row[0] for row, firm in zip(rows, hard, strict=True) if firm and len(row) == 1]
-    while units:
-        clock.tick()
-        true.update(units)
-        if any(-literal in true for literal in units):
-            return
-        units = []
-        for row, firm in zip(rows, hard, strict=True):
-            if firm and true.isdisjoint(row):
-                left = [literal for literal in row if -literal not in true]
-                if len(left) == 1:
-                    units += left
-    for row in rows:
-        if true.isdisjoint(row):
-            yield tuple({abs(literal): None for literal in row if -literal not in true})
+    known = propagated(list(clauses.where(clauses.weights == 0).rows()), clock.tick)
+    if known is None:
+        return
+    fixed, _ = known
+    for row in clauses.rows():
+        if not is_true(row, fixed):
+            yield tuple(dict.fromkeys(map(abs, under(row, fixed))))
 
 
 def _is_quick(component: Component) -> bool:
