@@ -130,7 +130,7 @@ class _Ready:
 
     @cached_property
     def flat(self) -> tuple[Clauses, dict[int, Formula]]:
-        """The statements that are clauses, 0 for the weight of each, and the formulae of the others."""
+        """The statements that are clauses, whatever their weights, and the formulae of the others."""
         if self.theory.clauses is not None:
             return self.theory.clauses, {}
         rows: dict[int, Clause] = {}

@@ -17,6 +17,7 @@ from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import spent
 from lbm.reasoning.components.answers import Bools
+from lbm.reasoning.components.apart import split_of
 from lbm.reasoning.engine.lanes import Weights, advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES, Floats
 from lbm.reasoning.engine.presolve import presolve
@@ -25,7 +26,6 @@ from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, random_r
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.annealed import Landscape, models_among, of_clauses, of_split
-from lbm.reasoning.search.routes import hard_split
 
 _SWEEPS: Final = (32, 1 << 14)  # of a cooling: at first, and at most
 _FEW: Final = 0.05  # share of states that are models below which coolings get longer
@@ -77,7 +77,7 @@ def _landscape(theory: Theory, given: Formula | None) -> Landscape | None:
     if clauses is not None:
         left = presolve(clauses, pure=False)
         return None if left is None else of_clauses(left)
-    split = hard_split(problem)
+    split = split_of(theory, given, problem.known, soft=False)
     return None if split is None else of_split(split, theory.atoms)
 
 

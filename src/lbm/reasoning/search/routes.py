@@ -201,11 +201,6 @@ def _is_quick(component: Component) -> bool:
     return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
 
 
-def hard_split(problem: Problem) -> Split | None:
-    """Return the hard formulae and the evidence, taken apart; None: they clash."""
-    return _split(problem, soft=False)
-
-
 def _split(problem: Problem, *, soft: bool) -> Split | None:
     return split_of(problem.theory, problem.evidence, problem.known, soft=soft)
 
