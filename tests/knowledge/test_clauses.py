@@ -31,15 +31,17 @@ def test_a_packed_clause_is_the_disjunction_of_its_literals(listed):
     literals = np.array([literal for clause in listed for literal in clause], dtype=np.int32)
     clauses = Clauses(names, literals, np.cumsum([0, *map(len, listed)]))
     assert len(clauses) == len(listed)
-    for formula, numbers in zip(clauses, listed, strict=True):
+    assert list(clauses.rows()) == listed
+    for statement, numbers in zip(clauses, listed, strict=True):
+        assert statement.weight is None
         for world in worlds(names):
             expected = any(world[names[abs(number) - 1]] is (number > 0) for number in numbers)
-            assert truth(formula, world) is expected
+            assert truth(statement.formula, world) is expected
     assert clauses[:] == list(clauses)
     assert clauses[::-2] == list(clauses)[::-2]
     assert list(pickle.loads(pickle.dumps(clauses))) == list(clauses)
     for i in range(len(listed)):
-        assert clauses[i - len(listed)] is clauses[i]
+        assert clauses[i - len(listed)].formula is clauses[i].formula
     for index in (len(listed), -len(listed) - 1):
         with pytest.raises(IndexError, match=f"clause {index} of {len(listed)}"):
             clauses[index]
@@ -48,7 +50,42 @@ def test_a_packed_clause_is_the_disjunction_of_its_literals(listed):
 def test_a_packed_clause_keeps_the_order_and_the_repetitions_of_its_literals():
     clauses = Clauses(("a", "b"), np.array([2, -1, 2], dtype=np.int32), np.array([0, 3, 3]))
     assert [str(clause) for clause in clauses] == ["b | ~a | b", "false"]
-    assert clauses[1] is FALSE
+    assert clauses[1].formula is FALSE
+
+
+weighted = st.lists(
+    st.tuples(
+        st.lists(st.integers(1, 4).flatmap(lambda i: st.sampled_from([i, -i])), max_size=4), st.integers(0, 3)
+    ),
+    max_size=8,
+)
+
+
+@given(weighted, weighted, st.randoms(use_true_random=False))
+def test_clauses_are_chosen_put_in_order_and_joined_with_all_that_belongs_to_them(one, other, rng):
+    def packed(rows):
+        return Clauses.of([row for row, _ in rows], [weight for _, weight in rows], atoms=tuple("abcd"))
+
+    def told(clauses):
+        return list(zip(clauses.rows(), clauses.weights.tolist(), clauses.owners.tolist(), strict=True))
+
+    said = [(row, weight, number) for number, (row, weight) in enumerate(one)]
+    clauses = packed(one)
+    assert told(clauses) == said
+    marked = np.array([weight == 0 for _, weight in one], bool)
+    assert told(clauses.where(marked)) == [line for line in said if not line[1]]
+    order = rng.sample(range(len(one)), len(one))
+    assert told(clauses.ordered(np.array(order, np.intp))) == [said[number] for number in order]
+    both = clauses.where(marked).joined(packed(other))
+    more = [(row, weight, number) for number, (row, weight) in enumerate(other)]
+    assert told(both) == [line for line in said if not line[1]] + more
+    assert both.variables == 4
+
+
+def test_weights_past_64_bits_stay_as_they_are():
+    clauses = Clauses.of([[1], [-1]], [10**30, 2], variables=1)
+    assert clauses.weights.tolist() == [10**30, 2]
+    assert clauses.where(np.array([True, False])).weights.tolist() == [10**30]
 
 
 # --- one formula as a clause ---------------------------------------------------------------------

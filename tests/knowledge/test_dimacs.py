@@ -36,21 +36,11 @@ def wcnf(text, **options):
 
 
 def unpack(found):
-    clauses, weights = found
-    lists = (
-        [part.tolist() for part in np.split(clauses.literals, clauses.starts[1:-1])] if len(clauses) else []
-    )
-    return (
-        len(clauses.atoms),
-        lists,
-        [None] * len(lists) if weights is None else [w or None for w in weights.tolist()],
-    )
+    return len(found.atoms), list(found.rows()), [weight or None for weight in found.weights.tolist()]
 
 
-def packed(atoms, lists):
-    flat = [literal for row in lists for literal in row]
-    starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-    return Clauses(tuple(atoms), np.array(flat, np.int32), starts)
+def packed(atoms, lists, weights=None):
+    return Clauses.of(lists, weights, atoms=tuple(atoms))
 
 
 def refusal(text, reader=cnf):
@@ -82,8 +72,8 @@ def test_a_percent_sign_in_a_comment_is_no_trailer():
 
 
 def test_a_lone_zero_is_the_empty_clause_and_false():
-    clauses, _ = read_clauses(b"p cnf 1 2\n0\n1 0", weighted=False)
-    assert clauses[0] is FALSE
+    clauses = read_clauses(b"p cnf 1 2\n0\n1 0", weighted=False)
+    assert clauses[0].formula is FALSE
     assert cnf("p cnf 0 1\n0") == (0, [[]])
 
 
@@ -163,7 +153,7 @@ def _agree_on_wcnf(text):
 
 
 def names(text, **options):
-    return read_clauses(text.encode(), weighted=False, **options)[0].atoms
+    return read_clauses(text.encode(), weighted=False, **options).atoms
 
 
 def test_atoms_are_called_x1_to_xn():
@@ -363,30 +353,30 @@ vocabularies = st.lists(name, min_size=9, max_size=11, unique=True) | st.just([f
 
 @given(vocabularies, rows, st.lists(soft_or_hard, min_size=12, max_size=12))
 def test_what_is_written_reads_back_the_same(atoms, lists, weights):
-    clauses = packed(atoms, lists)
-    chosen = np.array([weight or 0 for weight in weights[: len(lists)]], np.int64)
+    chosen = [weight or 0 for weight in weights[: len(lists)]]
+    clauses = packed(atoms, lists, chosen)
     expected = tuple(atoms), lists, weights[: len(lists)]
 
     def reread(pieces, weighted):
         found = read_clauses("".join(pieces).encode(), weighted=weighted)
-        return found[0].atoms, *unpack(found)[1:]
+        return found.atoms, *unpack(found)[1:]
 
     assert reread(write_cnf(clauses), weighted=False)[:2] == expected[:2]
-    assert reread(write_wcnf(clauses, chosen), weighted=True) == expected
-    if sum(chosen.tolist()) < MAX_WHOLE_WEIGHT:
-        assert reread(write_wcnf(clauses, chosen, old=True), weighted=True) == expected
+    assert reread(write_wcnf(clauses), weighted=True) == expected
+    if sum(chosen) < MAX_WHOLE_WEIGHT:
+        assert reread(write_wcnf(clauses, old=True), weighted=True) == expected
 
 
 def test_more_clauses_than_one_chunk_are_written_whole(monkeypatch):
     monkeypatch.setattr(dimacs, "_CHUNK", 2)
     lists = [[1, -2], [], [2], [-1], [1, 2]]
-    text = "".join(write_wcnf(packed(["x1", "x2"], lists), np.array([0, 3, 0, 2, 1])))
+    text = "".join(write_wcnf(packed(["x1", "x2"], lists, [0, 3, 0, 2, 1])))
     assert text == "h 1 -2 0\n3 0\nh 2 0\n2 -1 0\n1 1 2 0\n"
 
 
 def test_the_old_form_refuses_a_sum_past_the_largest_weight():
     with pytest.raises(WeightError, match="MAX_WHOLE_WEIGHT"):
-        list(write_wcnf(packed(["x1"], [[1]]), np.array([MAX_WHOLE_WEIGHT]), old=True))
+        list(write_wcnf(packed(["x1"], [[1]], [MAX_WHOLE_WEIGHT]), old=True))
 
 
 ORIGINALS = [
@@ -417,14 +407,15 @@ near_misses = st.text("pcnfwh0123456789-% \n\r\tx.'", max_size=60).map(str.encod
 def test_any_bytes_are_read_or_refused_with_an_error_of_ours(data, weighted, lenient):
     # Otherwise lenient reading would name ten million atoms again and again.
     with patch.object(dimacs, "MAX_ATOMS", 1000), contextlib.suppress(LbmError):
-        check_invariants(*read_clauses(data, weighted=weighted, lenient=lenient, warn=[].append))
+        check_invariants(read_clauses(data, weighted=weighted, lenient=lenient, warn=[].append))
 
 
-def check_invariants(clauses, weights):
+def check_invariants(clauses):
     assert clauses.starts[0] == 0
     assert clauses.starts[-1] == len(clauses.literals)
     assert (np.diff(clauses.starts) >= 0).all()
     assert (clauses.literals != 0).all()
     assert (np.abs(clauses.literals) <= len(clauses.atoms)).all()
     assert len(set(clauses.atoms)) == len(clauses.atoms)
-    assert weights is None or (len(weights) == len(clauses) and (weights >= 0).all())
+    assert len(clauses.weights) == len(clauses)
+    assert (clauses.weights >= 0).all()

@@ -129,11 +129,11 @@ def models(theory):
         for number in range(1, len(theory.atoms) + 1):
             solver.add_clause([number, -number])
         for j in range(len(theory)):
-            if packed.weights is None or packed.weights[j] == 0:
-                start, end = packed.clauses.starts[j : j + 2]
+            if packed.weights[j] == 0:
+                start, end = packed.starts[j : j + 2]
                 if start == end:
                     return
-                solver.add_clause(packed.clauses.literals[start:end].tolist())
+                solver.add_clause(packed.literals[start:end].tolist())
         if not theory.atoms:
             yield {}
             return
@@ -189,7 +189,7 @@ def test_weights_past_the_largest_are_refused_by_name():
 
 
 def test_trailing_zeros_of_a_weight_need_no_scale():
-    assert weighted_clauses(soft_theory(Decimal("2.500000"))).scale == 1
+    assert weighted_clauses(soft_theory(Decimal("2.500000"))).digits == 1
     assert weighted_clauses(soft_theory(Decimal("1e3"))).weights.tolist() == [1000]
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.solvers import aside
-from lbm.reasoning.solvers.aside import Event, ganak_installed, maxsat, model_count
+from lbm.reasoning.solvers.aside import Event, ganak_installed
 from lbm.reasoning.solvers.worker import solve
 
 needs_ganak = pytest.mark.skipif(not ganak_installed(), reason="pyganak is not installed")
@@ -55,6 +56,16 @@ def hard_problem(variables=100, clauses=700, seed=0):
     rng = random.Random(seed)
     rows = [[rng.choice([1, -1]) * v for v in rng.sample(range(1, variables + 1), 3)] for _ in range(clauses)]
     return rows, [rng.randint(1, 50) for _ in rows], variables
+
+
+def maxsat(clauses, weights, variables, **options):
+    """Ask RC2 about clauses that are given as lists."""
+    return aside.maxsat(Clauses.of(clauses, weights, variables=variables), **options)
+
+
+def model_count(clauses, variables, *project, **options):
+    """Count the models of clauses that are given as lists."""
+    return aside.model_count(Clauses.of(clauses, variables=variables), *project, **options)
 
 
 def events_of(answers, seconds=300):
@@ -364,6 +375,7 @@ def test_the_process_ends_when_its_caller_is_killed(task, tmp_path):
     script.write_text(
         textwrap.dedent(f"""
             import random, subprocess, sys, time
+            from lbm.knowledge.clauses import Clauses
             from lbm.reasoning.solvers import aside
             started = subprocess.Popen
             def started_and_said(*args, **options):
@@ -374,9 +386,10 @@ def test_the_process_ends_when_its_caller_is_killed(task, tmp_path):
             rng = random.Random(0)
             rows = [[rng.choice([1, -1]) * v for v in rng.sample(range(1, 151), 3)] for _ in range(300)]
             if {task!r} == "count":
-                aside.model_count(rows, 150, seconds=600)
+                aside.model_count(Clauses.of(rows, variables=150), seconds=600)
             rows += [[rng.choice([1, -1]) * v for v in rng.sample(range(1, 151), 3)] for _ in range(700)]
-            with aside.maxsat(rows, [rng.randint(1, 50) for _ in rows], 150) as answers:
+            weights = [rng.randint(1, 50) for _ in rows]
+            with aside.maxsat(Clauses.of(rows, weights, variables=150)) as answers:
                 time.sleep(600)
         """),
         encoding="utf-8",

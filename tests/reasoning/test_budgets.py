@@ -10,10 +10,11 @@ import pytest
 
 import lbm
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
+from lbm.knowledge import weighted
 from lbm.knowledge.clauses import Clauses, counter, definitional
 from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
-from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.knowledge.theory import Theory
 from lbm.reasoning import clock, exact, problem, proof, reasoner
 from lbm.reasoning.components import tables, trees
 from lbm.reasoning.components.apart import Component, take_apart
@@ -34,8 +35,7 @@ def clauses(atoms, number, *, seed=0, hard=0.0, most=50):
     names = tuple(f"x{i}" for i in range(1, atoms + 1))
     rows = [[rng.choice([1, -1]) * v for v in rng.sample(range(1, atoms + 1), 3)] for _ in range(number)]
     weights = [0 if rng.random() < hard else rng.randint(1, most) for _ in rows]
-    packed = Clauses(names, np.array(rows, np.int32).ravel(), np.arange(0, 3 * number + 1, 3, dtype=np.int64))
-    return Theory.from_parts(names, PackedStatements(packed, np.array(weights, np.int64)))
+    return Theory.from_clauses(Clauses.of(rows, weights, atoms=names))
 
 
 def formulae(atoms, number, seed=0):
@@ -140,7 +140,7 @@ def test_the_time_for_blame_is_bounded(monkeypatch):
     def noted(theory, *, given=None, seconds=None):
         asked.append(seconds)
 
-    monkeypatch.setattr(exact, "satisfiable", noted)
+    monkeypatch.setattr(proof, "satisfiable", noted)
     theory, given = Theory(["a"]), parse("~a")
     with clock.until(clock.now() + 5), pytest.raises(NoWorlds) as caught:
         exact.log_partition(theory, given=given)
@@ -160,8 +160,8 @@ def test_going_down_ends_where_no_flip_helps(atoms, hard):
     def lost(x):
         return sum(rows.weights[number] or heavy for number in problem.look(x).broken)
 
-    first = rows.liked()
-    last = rows.descended(first, clock.now() + 600)
+    first = routes.liked(rows)
+    last = routes.descended(rows, first, clock.now() + 600)
     least = lost(last.tolist())
     assert least <= lost(first.tolist())
     for i in range(0, atoms, 1 + atoms // 50):
@@ -249,7 +249,8 @@ def test_no_order_is_narrower_than_the_grid_of_a_counter(kind, monkeypatch):
 def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monkeypatch):
     monkeypatch.setattr(proof, "_CELLS", 1000)
     monkeypatch.setattr(problems, "_CELLS", 1000)
-    monkeypatch.setattr(problem, "definitional", lambda *_, **__: pytest.fail("no clauses are needed"))
+    for module in (problem, weighted):
+        monkeypatch.setattr(module, "definitional", lambda *_, **__: pytest.fail("no clauses are needed"))
     theory = Theory([half(atoms)])
     assert proof.satisfiable(theory)
     assert proof.prove(theory).satisfiable
@@ -283,7 +284,8 @@ def test_clauses_of_wide_cardinalities_take_half_of_the_time_of_a_search(atoms, 
 @pytest.mark.parametrize("atoms", [65, 129, 1000])
 def test_a_simple_world_has_as_many_true_atoms_as_a_cardinality_wants(atoms, monkeypatch):
     monkeypatch.setattr(proof, "_CELLS", 1000)
-    monkeypatch.setattr(problem, "definitional", lambda *_, **__: pytest.fail("no clauses are needed"))
+    for module in (problem, weighted):
+        monkeypatch.setattr(module, "definitional", lambda *_, **__: pytest.fail("no clauses are needed"))
     names = [atom(f"v{i}") for i in range(atoms)]
     theory = Theory([exactly(atoms // 3, *names)])
     for query in (names[0], ~names[0]):

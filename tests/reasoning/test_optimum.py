@@ -19,15 +19,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, UnknownAtom
+from lbm.knowledge import weighted
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import preference
-from lbm.reasoning import problem as problems
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.optimum import best
 from lbm.reasoning.preference import preferred, why_preferred
+from lbm.reasoning.problem import Problem
+from lbm.reasoning.proof import smallest
 from lbm.reasoning.search import annealed, routes
 from lbm.reasoning.search.annealed import Round, anneal, of_clauses
 from lbm.reasoning.solvers import aside
@@ -140,10 +141,11 @@ def in_this_process():
             return self.events.pop(0) if len(self.events) > 1 else self.events[0]
 
     @contextmanager
-    def solved(clauses, weights, variables, *, atoms, top, every):
+    def solved(clauses, *, atoms, top, every):
+        rows, weights = list(clauses.rows()), clauses.weights.tolist()
         events = []
         worker.solve(
-            list(problems.rows_of(*clauses)), weights, variables, atoms, {"top": top, "every": every},
+            rows, weights, clauses.variables, atoms, {"top": top, "every": every},
             lambda kind, **parts: events.append(Event(kind, **parts)),
         )  # fmt: skip
         yield Said(events)
@@ -416,7 +418,7 @@ def test_theories_too_large_as_clauses_are_annealed(monkeypatch):
     def refuse(*_):
         raise LimitExceeded("too many", limit="MAX_CELLS", value=1)
 
-    monkeypatch.setattr(problems, "check_cells", refuse)
+    monkeypatch.setattr(weighted, "check_cells", refuse)
     with no_exact():
         theory = Theory(["a | b", (3, "~a"), (2, "~b"), (1, "c")])
         found = best(theory, seconds=None, seed=0)
@@ -455,7 +457,8 @@ def test_reasons_are_returned_as_they_are_when_time_is_over():
         asked.append(sorted(numbers))
         return None if len(asked) > 2 else len(numbers) >= 3
 
-    assert preference._smallest([[3, 1, 2], [5, 4]], suffice) == ((1, 2, 3), False)
+    needed, minimal = smallest([[3, 1, 2], [5, 4]], suffice)
+    assert (sorted(needed), minimal) == ([1, 2, 3], False)
     assert asked[0] == [1, 2, 3]
 
 
@@ -571,7 +574,7 @@ def test_options_that_make_no_sense_are_refused():
 @given(st.integers(0, 2**32))
 @settings(max_examples=5)
 def test_the_same_seed_anneals_the_same_worlds(seed):
-    problem = problems.Problem(hard_theory(atoms=20, clauses=60))
+    problem = Problem(hard_theory(atoms=20, clauses=60))
     landscape = of_clauses(presolve(problem.weighted_clauses(), pure=True))
 
     for number in range(3):

@@ -19,7 +19,8 @@ from lbm.errors import NoAnswer, NoWorlds, UnknownAtom, WrongDistribution
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atoms_of, holds
 from lbm.knowledge.parser import parse
-from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.knowledge.theory import Theory
+from lbm.knowledge.wire import read_theory
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search import routes
@@ -43,10 +44,7 @@ def worlds_of(theory, given=None):
 
 def packed(clauses, atoms, weights=None):
     names = tuple(f"x{i}" for i in range(1, atoms + 1))
-    literals = np.array([x for clause in clauses for x in clause], np.int32)
-    starts = np.cumsum([0, *map(len, clauses)]).astype(np.int64)
-    kept = None if weights is None else np.array(weights, np.int64)
-    return Theory.from_parts(names, PackedStatements(Clauses(names, literals, starts), kept))
+    return Theory.from_clauses(Clauses.of(clauses, weights, atoms=names))
 
 
 def random_clauses(atoms, number, seed, length=3):
@@ -200,8 +198,8 @@ def test_a_million_atoms():
     literals *= rng.choice(np.array([-1, 1], np.int32), literals.shape)
     names = tuple(f"x{i}" for i in range(1, atoms + 1))
     starts = np.arange(0, literals.size + 1, 2, dtype=np.int64)
-    clauses = Clauses(names, literals.ravel(), starts)
-    theory = Theory.from_parts(names, PackedStatements(clauses, rng.integers(1, 4, len(literals))))
+    clauses = Clauses(names, literals.ravel(), starts, rng.integers(1, 4, len(literals)))
+    theory = Theory.from_clauses(clauses)
     found = lbm.best(theory, seconds=20, seed=0)
     assert found.lost < 0.01 * 2 * len(literals)  # few of them hang together, and nearly all can be kept
     assert len(found.world) == atoms
@@ -254,12 +252,11 @@ import signal
 import lbm, numpy as np
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from lbm.knowledge.clauses import Clauses
-from lbm.knowledge.theory import PackedStatements
 rng = np.random.default_rng(0)
 names = tuple(f"x{i}" for i in range(20_000))
 rows = rng.integers(1, 20_001, (80_000, 3)) * rng.choice([-1, 1], (80_000, 3))
 clauses = Clauses(names, rows.ravel().astype(np.int32), np.arange(0, rows.size + 1, 3, dtype=np.int64))
-theory = lbm.Theory.from_parts(names, PackedStatements(clauses, np.ones(80_000, np.int64)))
+theory = lbm.Theory.from_clauses(clauses, np.ones(80_000, np.int64))
 try:
     lbm.best(theory, seconds=600, seed=0, on_better=lambda found: print("begun", flush=True))
 except KeyboardInterrupt:
@@ -301,11 +298,25 @@ def test_soft_clauses_that_are_packed_are_not_made_into_formulae_one_by_one(monk
     )
     clauses = Clauses(tuple(f"x{i}" for i in range(1, 1_000)), literals, np.arange(0, 4_011, 2))
     weights = np.concatenate([np.zeros(5, np.int64), rng.integers(1, 9, 2_000)])
-    theory = Theory.from_parts(clauses.atoms, PackedStatements(clauses, weights))
+    theory = Theory.from_clauses(clauses, weights)
     looked = []
-    kept = PackedStatements.__getitem__
-    monkeypatch.setattr(
-        PackedStatements, "__getitem__", lambda self, index: looked.append(index) or kept(self, index)
-    )
+    kept = Clauses.__getitem__
+    monkeypatch.setattr(Clauses, "__getitem__", lambda self, index: looked.append(index) or kept(self, index))
     lbm.best(theory, seconds=0.3)
     assert len(looked) < 100
+
+
+@pytest.mark.parametrize(("atoms", "number"), [(5, 12), (18, 70), (40, 160)])
+@pytest.mark.parametrize("format", ["cnf", "wcnf"])
+def test_the_best_world_of_a_file_of_clauses_is_found_without_a_formula(atoms, number, format, monkeypatch):
+    clauses = random_clauses(atoms, number, seed=atoms)
+    lines = [" ".join(map(str, [*clause, 0])) for clause in clauses]
+    if format == "cnf":
+        text = "\n".join([f"p cnf {atoms} {number}", *lines])
+    else:
+        text = "\n".join(f"{'h' if i % 7 == 0 else 1 + i % 5} {line}" for i, line in enumerate(lines))
+    theory = read_theory(text, format=format)
+    monkeypatch.setattr(Clauses, "__getitem__", lambda self, index: pytest.fail("a formula was made"))
+    found = lbm.best(theory, seconds=20, seed=0)
+    assert theory.is_model(found.world)
+    assert theory.score(found.world) == found.score

@@ -136,9 +136,9 @@ def test_chains_among_models_give_the_marginals_of_all_worlds(monkeypatch, weigh
 def test_chains_that_no_flip_connects_are_not_called_converged():
     ready = prepare(Theory.parse("exactly(1, a, b, c)\na | b | c | d"))
     clauses = ready.bare.clauses
-    models, fixed = begin(clauses, range(clauses.atoms), np.random.default_rng(0))
+    models, fixed = begin(clauses, range(clauses.variables), np.random.default_rng(0))
     assert not fixed
-    found, _ = walk(clauses, 1.0, models, range(clauses.atoms), np.random.default_rng(0), sweeps=64)
+    found, _ = walk(clauses, 1.0, models, range(clauses.variables), np.random.default_rng(0), sweeps=64)
     assert any(not said.converged for said in found.values())
 
 

@@ -147,18 +147,18 @@ def test_counters_of_a_walk_stay_what_a_fresh_count_says():
     ready = prepare(ground(text, domains={"compound": "abcd"}))
     clauses, _ = ready.bare.part(0)
     rng = np.random.default_rng(5)
-    models, _ = walk.begin(clauses, range(clauses.atoms), rng)
+    models, _ = walk.begin(clauses, range(clauses.variables), rng)
     literals = clauses.literals.astype(np.int64)
     codes = 2 * (np.abs(literals) - 1) + (literals < 0)
     owner = np.repeat(np.arange(len(clauses)), np.diff(clauses.starts))
     by_atom = np.argsort(codes >> 1, kind="stable")
-    first = np.searchsorted(codes[by_atom] >> 1, np.arange(clauses.atoms + 1))
+    first = np.searchsorted(codes[by_atom] >> 1, np.arange(clauses.variables + 1))
     within, signs = owner[by_atom], (codes[by_atom] & 1).astype(np.int8)
 
     def counted(x, prepare_):
         true = np.zeros((len(x), len(clauses)), np.int32)
-        breaks = np.zeros((len(x), clauses.atoms), np.int32)
-        change = np.zeros((len(x), clauses.atoms), np.int64)
+        breaks = np.zeros((len(x), clauses.variables), np.int32)
+        change = np.zeros((len(x), clauses.variables), np.int64)
         prepare_(codes, clauses.starts, clauses.weights, x, true, breaks, change)
         return true, breaks, change
 
@@ -169,7 +169,7 @@ def test_counters_of_a_walk_stay_what_a_fresh_count_says():
             before = (counters[0] > 0) @ clauses.weights
             gained = sweep(
                 codes, clauses.starts, clauses.weights, first, within, signs, x, *counters,
-                rng.permutation(clauses.atoms), rng.random((len(x), clauses.atoms)), 10.0,
+                rng.permutation(clauses.variables), rng.random((len(x), clauses.variables)), 10.0,
             )  # fmt: skip
             assert (counters[0][:, clauses.weights == 0] > 0).all()
             assert ((counters[0] > 0) @ clauses.weights == before + gained).all()

@@ -1,13 +1,16 @@
-"""Clauses: many of them as two arrays, and any formula as clauses with definitions."""
+"""Clauses: many of them as arrays, and any formula as clauses with definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, overload
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, cast, overload
 
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, disjunction, make, postorder
+from lbm.knowledge.numbers import Weight
+from lbm.knowledge.parser import Statement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,41 +20,156 @@ OnStep = Callable[[], object]
 """What long work calls now and then: it may raise, and so end the work."""
 
 _STEP: Final = 1024  # parts made between two calls
+_BATCH: Final = 10_000  # clauses that become lists at a time
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Clauses(Sequence[Formula]):
-    """Many clauses, packed; a Formula is made only for the one that is looked at.
+class Clauses(Sequence[Statement]):
+    """Clauses (CNF, WCNF), hard or with a weight, as arrays; a Formula is made only where one is looked at.
+
+    What they say of a world x: score(x) = (weights of the soft clauses true in x)/10^digits + offset.
 
     Attributes
     ----------
     atoms
-        The names; literal ``+i`` is the i-th atom, counted from 1, and ``-i`` its negation.
+        The names of the first variables; literal ``+i`` is the i-th variable, counted from 1, and ``-i`` its
+        negation.
     literals
         Shape (number of literals,), the clauses one after the other, as written.
     starts
         Shape (number of clauses + 1,): clause j is ``literals[starts[j]:starts[j + 1]]``.
+    weights
+        Shape (number of clauses,), from 0 up, 0 for a hard clause; by default all are hard. Whole numbers of
+        64 bits, or Python's own where these are too small.
+    variables
+        How many there are, by default one for each atom. The others have no name: they are definitions
+        (Tseitin variables), each a function of the atoms, so that every world extends to them in exactly one
+        way; or nobody asks for names.
+    digits
+        How many digits of the weights as written follow the point.
+    offset
+        What is added to the score of every world.
+    groups
+        Shape (number of clauses,): the number of the statement that each clause is part of, -1 for a
+        definition or evidence; None: clause j is statement j.
     """
 
     atoms: tuple[str, ...]
     literals: NDArray[np.int32]
     starts: NDArray[np.int64]
+    weights: NDArray[Any] = field(default=cast("NDArray[Any]", None))
+    variables: int = -1
+    digits: int = 0
+    offset: Weight = 0
+    groups: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        if cast(object, self.weights) is None:
+            object.__setattr__(self, "weights", np.zeros(len(self), np.int64))
+        if self.variables < 0:
+            object.__setattr__(self, "variables", len(self.atoms))
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Sequence[int]],
+        weights: Sequence[int] | None = None,
+        *,
+        atoms: tuple[str, ...] = (),
+        variables: int = -1,
+        groups: Sequence[int] | None = None,
+    ) -> Clauses:
+        """Return clauses that are given as lists of literals."""
+        import numpy as np
+
+        rows = list(rows)
+        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        literals = np.fromiter((literal for row in rows for literal in row), np.int32, int(starts[-1]))
+        found = cls(atoms, literals, starts, whole_numbers(weights or [0] * len(rows)), variables)
+        return found if groups is None else replace(found, groups=np.array(groups, np.int64))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     @overload
-    def __getitem__(self, index: int) -> Formula: ...
+    def __getitem__(self, index: int) -> Statement: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Formula]: ...
-    def __getitem__(self, index: int | slice) -> Formula | list[Formula]:
+    def __getitem__(self, index: slice) -> list[Statement]: ...
+    def __getitem__(self, index: int | slice) -> Statement | list[Statement]:
         if isinstance(index, slice):
             return [self[j] for j in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"clause {index} of {len(self)}")
         index %= len(self)
         numbers = self.literals[self.starts[index] : self.starts[index + 1]].tolist()
-        return disjunction(self._literal(number) for number in numbers)
+        formula = disjunction(self._literal(number) for number in numbers)
+        return Statement(formula, int(self.weights[index]) or None)
+
+    def _literal(self, number: int) -> Formula:
+        found = make("atom", self.atoms[abs(number) - 1], ())
+        return found if number > 0 else ~found
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """The number of the statement that each clause is part of, -1 for no statement."""
+        import numpy as np
+
+        return np.arange(len(self)) if self.groups is None else self.groups
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many literals each clause has."""
+        return self.starts[1:] - self.starts[:-1]
+
+    def rows(self) -> Iterator[list[int]]:
+        """Yield the clauses as lists of literals, made some at a time."""
+        for begin in range(0, len(self), _BATCH):
+            first, *ends = self.starts[begin : begin + _BATCH + 1].tolist()
+            literals, start = self.literals[first : ends[-1]].tolist(), 0
+            for end in ends:
+                yield literals[start : end - first]
+                start = end - first
+
+    def where(self, marked: NDArray[np.bool_]) -> Clauses:
+        """Return the marked clauses; ``marked`` has shape (number of clauses,)."""
+        import numpy as np
+
+        if marked.all():
+            return self
+        literals = self.literals[np.repeat(marked, self.sizes)]
+        return self._with(literals, self.sizes[marked], marked)
+
+    def ordered(self, order: NDArray[np.intp]) -> Clauses:
+        """Return the clauses with these numbers, in this order."""
+        import numpy as np
+
+        sizes = self.sizes[order]
+        ends = np.cumsum(sizes)
+        places = np.repeat(self.starts[order] - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
+        return self._with(self.literals[places], sizes, order)
+
+    def _with(self, literals: NDArray[np.int32], sizes: NDArray[np.int64], chosen: NDArray[Any]) -> Clauses:
+        import numpy as np
+
+        starts = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=starts[1:])
+        weights, groups = self.weights[chosen], self.owners[chosen]
+        return replace(self, literals=literals, starts=starts, weights=weights, groups=groups)
+
+    def joined(self, others: Clauses) -> Clauses:
+        """Return these clauses and others behind them; literals mean the same in both."""
+        import numpy as np
+
+        return replace(
+            self,
+            literals=np.concatenate([self.literals, others.literals]),
+            starts=np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
+            weights=np.concatenate([self.weights, others.weights]),
+            variables=max(self.variables, others.variables),
+            groups=np.concatenate([self.owners, others.owners]),
+        )
 
     def true_in(self, world: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return which clauses are true in a world, shape (number of clauses,)."""
@@ -75,9 +193,47 @@ class Clauses(Sequence[Formula]):
         found: NDArray[np.bool_] = np.diff(true[self.starts]) > 0
         return found
 
-    def _literal(self, number: int) -> Formula:
-        found = make("atom", self.atoms[abs(number) - 1], ())
-        return found if number > 0 else ~found
+
+def propagated(
+    clauses: Sequence[Sequence[int]], on_step: OnStep
+) -> tuple[dict[int, bool], list[list[int]]] | None:
+    """Return the variables that unit clauses fix, and so on, and the clauses that are left; None: a clash."""
+    fixed: dict[int, bool] = {}
+    waiting = [clause for clause in clauses if len(clause) < 2]
+    meets: dict[int, list[int]] = defaultdict(list)
+    for number, clause in enumerate(clauses if waiting else ()):
+        if not number % _BATCH:
+            on_step()
+        for literal in clause:
+            meets[-literal].append(number)
+    while waiting:
+        clause = waiting.pop()
+        left = [literal for literal in clause if fixed.get(abs(literal)) is not (literal < 0)]
+        if not left:
+            return None
+        if len(set(left)) > 1 or abs(left[0]) in fixed:
+            continue
+        fixed[abs(left[0])] = left[0] > 0
+        waiting += [clauses[number] for number in meets[left[0]]]
+    on_step()
+    return fixed, [list(under(clause, fixed)) for clause in clauses if not is_true(clause, fixed)]
+
+
+def is_true(clause: Iterable[int], fixed: Mapping[int, bool]) -> bool:
+    """Return whether some literal of a clause is true where these variables are fixed."""
+    return any(fixed.get(abs(literal)) is (literal > 0) for literal in clause)
+
+
+def under(clause: Iterable[int], fixed: Mapping[int, bool]) -> Iterator[int]:
+    """Return the literals of variables that are not fixed."""
+    return (literal for literal in clause if abs(literal) not in fixed)
+
+
+def whole_numbers(weights: Sequence[int]) -> NDArray[Any]:
+    """Return weights as an array of 64-bit numbers or, where these are too small, of Python's own."""
+    import numpy as np
+
+    return np.array(weights, np.int64 if max(weights, default=0) < 1 << 63 else object)
 
 
 def counter(formula: Formula, on_step: OnStep | None = None) -> Formula:

@@ -60,22 +60,17 @@ def read_clauses(
     source: str | None = None,
     lenient: bool = False,
     warn: Callable[[str], object] | None = None,
-) -> tuple[Clauses, NDArray[np.int64] | None]:
+) -> Clauses:
     r"""Return the clauses of a ``.cnf`` text or, ``weighted``, of a ``.wcnf`` text in either form.
 
     What does not fit its header is an error; with ``lenient`` it is told to ``warn`` (by default
     a Python warning) and read as it stands. What is no number is always an error.
 
-    Returns
-    -------
-    clauses, weights
-        A weight of 0 marks a hard clause; None: all are hard.
-
     Examples
     --------
-    >>> clauses, weights = read_clauses(b"h 1 -2 0\n5 2 0", weighted=True)
-    >>> [str(clause) for clause in clauses], weights.tolist()
-    (['x1 | ~x2', 'x2'], [0, 5])
+    >>> clauses = read_clauses(b"h 1 -2 0\n5 2 0", weighted=True)
+    >>> [str(clause) for clause in clauses], clauses.weights.tolist()
+    (['x1 | ~x2', '5: x2'], [0, 5])
     """
     text = _Text(data, source, lenient, warn or warnings.warn)
     trailer = _TRAILER.search(data) if b"%" in data else None
@@ -98,7 +93,7 @@ def read_clauses(
 
     zeros = np.flatnonzero(values == 0)
     places = np.flatnonzero(values)
-    weights = None
+    weights = np.zeros(len(zeros), np.int64)
     starts = np.zeros(len(zeros) + 1, np.int64)
     # Before the j-th zero stand j zeros and, if there are weights, j + 1 of them; the rest are literals.
     starts[1:] = zeros - np.arange(len(zeros))
@@ -113,8 +108,7 @@ def read_clauses(
     if header is not None and header.clauses != len(zeros):
         promised = f"{header.clauses} clause{'' if header.clauses == 1 else 's'}"
         text.complain(f"the header promises {promised}, the file has {len(zeros)}", header.offset)
-    clauses = Clauses(_name_atoms(number, names), literals.astype(np.int32), starts)
-    return clauses, weights if weights is not None and weights.any() else None
+    return Clauses(_name_atoms(number, names), literals.astype(np.int32), starts, weights)
 
 
 def read_shown(data: bytes, atoms: tuple[str, ...], *, source: str | None = None) -> tuple[str, ...] | None:
@@ -406,16 +400,14 @@ def _name_atoms(number: int, names: dict[int, str]) -> tuple[str, ...]:
 
 def write_cnf(clauses: Clauses, comments: Iterable[str] = ()) -> Iterator[str]:
     """Yield the clauses as ``.cnf`` text, many lines at a time."""
-    yield from _comments(comments, _named(clauses.atoms))
-    yield f"p cnf {len(clauses.atoms)} {len(clauses)}\n"
+    yield from _comments(comments, _named(clauses))
+    yield f"p cnf {clauses.variables} {len(clauses)}\n"
     yield from _lines(clauses, None)
 
 
-def write_wcnf(
-    clauses: Clauses, weights: NDArray[np.int64] | None, comments: Iterable[str] = (), *, old: bool = False
-) -> Iterator[str]:
+def write_wcnf(clauses: Clauses, comments: Iterable[str] = (), *, old: bool = False) -> Iterator[str]:
     """Yield the clauses as ``.wcnf`` text: in the newer form, or in the old one with its header."""
-    weights = np.zeros(len(clauses), np.int64) if weights is None else weights
+    weights, named = clauses.weights, _named(clauses)
     if old:
         top = 1 + sum(weights.tolist())
         if top > MAX_WHOLE_WEIGHT:
@@ -423,13 +415,13 @@ def write_wcnf(
                 f"in the old .wcnf form hard clauses weigh 1 + the sum of the weights, here {top}, past "
                 f"{MAX_WHOLE_WEIGHT} (limit MAX_WHOLE_WEIGHT): write the newer form or .lbm"
             )
-        yield from _comments(comments, _named(clauses.atoms))
-        yield f"p wcnf {len(clauses.atoms)} {len(clauses)} {top}\n"
+        yield from _comments(comments, named)
+        yield f"p wcnf {clauses.variables} {len(clauses)} {top}\n"
         yield from _lines(clauses, np.where(weights == 0, top, weights))
         return
-    named, number, literals = _named(clauses.atoms), len(clauses.atoms), clauses.literals
+    number, literals = clauses.variables, clauses.literals
     if number and number not in named and not (literals.size and number in (literals.max(), -literals.min())):
-        named[number] = clauses.atoms[-1]  # without a header, nothing else would say how many atoms there are
+        named[number] = f"x{number}"  # without a header, nothing else would say how many atoms there are
     remarks = list(comments)
     if not remarks and not named and not len(clauses):
         remarks = ["no clauses"]  # an empty file could not be told from a broken one
@@ -437,8 +429,18 @@ def write_wcnf(
     yield from _lines(clauses, np.where(weights == 0, _HARD, weights))
 
 
-def _named(atoms: tuple[str, ...]) -> dict[int, str]:
-    return {number: name for number, name in enumerate(atoms, start=1) if name != f"x{number}"}
+def _named(clauses: Clauses) -> dict[int, str]:
+    """Return names other than x7 for 7, by number; a definition has one only where an atom is called x7."""
+    named = {number: name for number, name in enumerate(clauses.atoms, start=1) if name != f"x{number}"}
+    taken = set(named.values())
+    for number in range(len(clauses.atoms) + 1, clauses.variables + 1):
+        name = f"x{number}"
+        while name in taken:
+            name += "_"
+        if name != f"x{number}":
+            named[number] = name
+            taken.add(name)
+    return named
 
 
 def _comments(comments: Iterable[str], named: dict[int, str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact, localcontext
+from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Final
 
@@ -134,3 +135,8 @@ def digits_of(weight: Weight) -> int:
     digits = weight.as_tuple().exponent if isinstance(weight, Decimal) else 0
     assert isinstance(digits, int)  # weights are finite
     return max(0, -digits)
+
+
+def whole(weight: Weight, digits: int) -> int:
+    """Return a weight times 10^digits; of so many digits behind the point nothing is lost."""
+    return int(Fraction(weight) * 10**digits)

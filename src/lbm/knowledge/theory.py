@@ -6,9 +6,9 @@ A formula is hard (a hard constraint), or soft (a soft constraint) and has a wei
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final
 
 from lbm.errors import ParseError, WeightError
 from lbm.knowledge.clauses import Clauses
@@ -22,30 +22,6 @@ if TYPE_CHECKING:
 
 ATOMS_PER_LINE: Final = 1000
 """Names on one ``atoms`` line of what we write: a line has its limit, a vocabulary has none."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class PackedStatements(Sequence[Statement]):
-    """The statements of a theory of clauses, each made when it is looked at.
-
-    ``weights`` holds 0 for a hard clause; None: all are hard.
-    """
-
-    clauses: Clauses
-    weights: NDArray[np.int64] | None = None
-
-    def __len__(self) -> int:
-        return len(self.clauses)
-
-    @overload
-    def __getitem__(self, index: int) -> Statement: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Statement]: ...
-    def __getitem__(self, index: int | slice) -> Statement | list[Statement]:
-        if isinstance(index, slice):
-            return [self[j] for j in range(*index.indices(len(self)))]
-        weight = None if self.weights is None else int(self.weights[index]) or None
-        return Statement(self.clauses[index], weight)
 
 
 class Theory:
@@ -106,7 +82,7 @@ class Theory:
         raise AttributeError("a theory never changes: build another one")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self.atoms, self.statements, self.shown)
+        return Theory.from_parts, (self.atoms, self.statements, self.shown)
 
     @classmethod
     def from_parts(
@@ -128,13 +104,18 @@ class Theory:
         *,
         shown: tuple[str, ...] | None = None,
     ) -> Theory:
-        """Return a theory of packed clauses; a weight of 0 marks a hard one, and none is negative."""
-        if weights is not None and (weights < 0).any():
+        """Return a theory of packed clauses; a weight of 0 marks a hard one, and none is negative.
+
+        ``weights`` are those of the clauses, if these have none of their own yet.
+        """
+        if weights is not None:
+            clauses = replace(clauses, weights=weights)
+        if (clauses.weights < 0).any():
             raise WeightError(
-                f"packed clauses have weights from 1 up, or 0 for a hard one, got {weights.min()}: "
+                f"packed clauses have weights from 1 up, or 0 for a hard one, got {clauses.weights.min()}: "
                 "give a negative weight to a formula, as in Theory([(-2, 'a | b')])"
             )
-        return cls.from_parts(clauses.atoms, PackedStatements(clauses, weights), shown)
+        return cls.from_parts(clauses.atoms, clauses, shown)
 
     @classmethod
     def parse(
@@ -162,6 +143,18 @@ class Theory:
 
         return load_theory(path)
 
+    @property
+    def clauses(self) -> Clauses | None:
+        """The statements, where these are packed clauses; None: they are formulae."""
+        return self.statements if isinstance(self.statements, Clauses) else None
+
+    @property
+    def weights(self) -> list[Weight | None]:
+        """The weight of each statement, None for a hard one."""
+        if self.clauses is None:
+            return [statement.weight for statement in self]
+        return [weight or None for weight in self.clauses.weights.tolist()]
+
     def __len__(self) -> int:
         return len(self.statements)
 
@@ -187,52 +180,37 @@ class Theory:
         return "".join(f"{line}\n" for line in to_lines(self)).rstrip("\n")
 
     def __repr__(self) -> str:
-        hard = sum(statement.weight is None for statement in self.statements[:10_000])
         if len(self) > 10_000:
             return f"<Theory: {len(self.atoms)} atoms, {len(self)} formulae>"
+        hard = self.weights.count(None)
         return f"<Theory: {len(self.atoms)} atoms, {hard} hard and {len(self) - hard} soft formulae>"
 
     def score(self, world: Mapping[str, Any]) -> Weight:
         """Return Σ w_i over the soft formulae true in ``world``, exactly."""
-        packed = self.statements
-        if isinstance(packed, PackedStatements):
-            if packed.weights is None:
-                return 0
-            return sum(map(int, packed.weights[packed.clauses.true_in(world)].tolist()))
+        packed = self.clauses
+        if packed is not None:
+            return exact_sum(packed.weights[packed.true_in(world)].tolist())
         soft = (statement for statement in self if statement.weight is not None)
         return exact_sum(s.weight for s in soft if s.weight is not None and holds(s.formula, world))
 
     def all_hard(self) -> Theory:
         """Return the theory that demands every formula: weights are dropped."""
-        packed = self.statements
-        if isinstance(packed, PackedStatements):
-            return Theory.from_clauses(packed.clauses, shown=self.shown)
-        return Theory.from_parts(self.atoms, tuple(replace(s, weight=None) for s in packed), self.shown)
+        packed = self.clauses
+        if packed is not None:
+            return Theory.from_clauses(replace(packed, weights=0 * packed.weights), shown=self.shown)
+        return Theory.from_parts(self.atoms, tuple(replace(s, weight=None) for s in self), self.shown)
 
     def is_model(self, world: Mapping[str, Any]) -> bool:
         """Return whether ``world`` is a model (satisfying assignment): every hard formula is true in it."""
-        packed = self.statements
-        if isinstance(packed, PackedStatements):
-            true = packed.clauses.true_in(world)
-            return bool((true if packed.weights is None else true | (packed.weights != 0)).all())
+        packed = self.clauses
+        if packed is not None:
+            return bool((packed.true_in(world) | (packed.weights != 0)).all())
         return all(holds(s.formula, world) for s in self if s.weight is None)
-
-
-def _restore(
-    atoms: tuple[str, ...], statements: Sequence[Statement], shown: tuple[str, ...] | None = None
-) -> Theory:
-    return Theory.from_parts(atoms, statements, shown)
 
 
 def hard_weight(theory: Theory) -> Weight:
     """Return W, the weight of a hard formula in a machine: 1 if nothing is soft, else 1 + Σ|w|."""
-    packed = theory.statements
-    if isinstance(packed, PackedStatements):
-        if packed.weights is None:
-            return 1
-        return 1 + sum(map(abs, map(int, packed.weights.tolist())))
-    soft: list[Weight] = [magnitude(s.weight) for s in theory if s.weight is not None]
-    return exact_sum([1, *soft])
+    return exact_sum([1, *(magnitude(weight) for weight in theory.weights if weight is not None)])
 
 
 def to_lines(theory: Theory) -> Iterator[str]:

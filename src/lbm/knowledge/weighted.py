@@ -2,101 +2,102 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import Final
 
 from lbm.errors import LimitExceeded, WeightError
-from lbm.knowledge.clauses import Clauses, as_clause, definitional
+from lbm.knowledge.clauses import Clauses, OnStep, as_clause, definitional
 from lbm.knowledge.dimacs import MAX_ATOMS, MAX_WHOLE_WEIGHT
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, postorder
-from lbm.knowledge.numbers import Weight, exact_sum, magnitude
-from lbm.knowledge.theory import PackedStatements, Theory
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from lbm.knowledge.numbers import Weight, exact_sum, magnitude, whole
+from lbm.knowledge.parser import Statement
+from lbm.knowledge.theory import Theory
 
 MAX_CELLS: Final = 1_000_000
 """Counter cells, about n·k, that cardinalities may need where there are only clauses."""
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedClauses:
-    """A theory as clauses: score(x) = (weights of the soft clauses true in x)/10^scale + offset.
-
-    Attributes
-    ----------
-    clauses
-        The atoms of the theory come first; definitional ones follow.
-    weights
-        Shape (number of clauses,), from 0 up, 0 for a hard clause; None: all are hard.
-    definitional
-        How many atoms are definitional. Each is a function of the others, so every world of the
-        theory extends to them in exactly one way.
-    """
-
-    clauses: Clauses
-    weights: NDArray[np.int64] | None = None
-    definitional: int = 0
-    scale: int = 0
-    offset: Weight = 0
-
-
-def weighted_clauses(theory: Theory) -> WeightedClauses:
+def weighted_clauses(theory: Theory) -> Clauses:
     """Return a theory as weighted clauses; clauses stay as they are, in order, definitions follow.
 
     A weight below zero goes to the negation and leaves an offset: -w: φ is w: ¬φ, less w.
     """
-    packed = theory.statements
-    if isinstance(packed, PackedStatements):
-        return WeightedClauses(packed.clauses, packed.weights)
-    scale = _scale(theory)
-    place = {name: number for number, name in enumerate(theory.atoms, start=1)}
-    parts: list[tuple[Formula, int]] = []
-    offsets: list[Weight] = []
-    for statement in theory:
-        formula, weight = statement.formula, statement.weight
-        if weight is None:
-            parts.extend((part, 0) for part in conjuncts(formula))
-            continue
-        if weight < 0:
-            offsets.append(weight)
-            formula, weight = negated(formula), magnitude(weight)
-        if formula is TRUE:
-            offsets.append(weight)
-        else:
-            parts.append((formula, _whole(weight, scale)))
-
-    rows: list[list[int]] = []
-    defined: dict[int, Formula] = {}  # row -> the formula it stands for
-    for formula, _ in parts:
-        clause = [] if formula is FALSE else as_clause(formula)
-        if clause is None:
-            defined[len(rows)] = formula
-        rows.append([place[name] if wanted else -place[name] for name, wanted in clause or ()])
-    check_cells(*defined.values())
-    definitions, roots, next_free = definitional(list(defined.values()), place, len(place) + 1)
-    for row, root in zip(defined, roots, strict=True):
-        rows[row] = [root]
-    rows += definitions
-    if next_free - 1 > MAX_ATOMS:
+    if theory.clauses is not None:
+        return theory.clauses
+    digits = _digits(theory)
+    found = clausal(theory.atoms, parts_of(theory, lambda weight: _checked(weight, digits)))
+    if found.variables > MAX_ATOMS:
         raise LimitExceeded(
-            f"with definitions there are {next_free - 1} atoms, more than {MAX_ATOMS} (limit MAX_ATOMS)",
+            f"with definitions there are {found.variables} atoms, more than {MAX_ATOMS} (limit MAX_ATOMS)",
             limit="MAX_ATOMS",
             value=MAX_ATOMS,
         )
-    clauses = Clauses(
-        (*theory.atoms, *_fresh_names(theory.atoms, next_free)),
-        np.array([literal for row in rows for literal in row], np.int32),
-        np.cumsum([0, *map(len, rows)], dtype=np.int64),
-    )
-    weights = np.array([weight for _, weight in parts] + [0] * len(definitions), np.int64)
-    return WeightedClauses(
-        clauses, weights if weights.any() else None, next_free - 1 - len(place), scale, exact_sum(offsets)
-    )
+    offsets = [s.weight for s in theory if s.weight is not None and s.weight < 0]
+    offsets += [magnitude(s.weight) for s in theory if s.weight is not None and _wanted(s) is TRUE]
+    return replace(found, digits=digits, offset=exact_sum(offsets))
+
+
+def parts_of(theory: Theory, measure: Callable[[Weight], int]) -> Iterator[tuple[Formula, int]]:
+    """Yield formulae that say what a theory says, with whole weights by ``measure``, or 0 for a hard one.
+
+    Hard conjunctions are taken apart, a formula of negative weight is negated, and one that is true in every
+    world is left out.
+    """
+    for statement in theory:
+        if statement.weight is None:
+            yield from ((part, 0) for part in conjuncts(statement.formula))
+        elif (formula := _wanted(statement)) is not TRUE:
+            yield formula, measure(magnitude(statement.weight))
+
+
+def _wanted(statement: Statement) -> Formula:
+    """Return what a soft statement wants true: one of negative weight wants its negation."""
+    negative = statement.weight is not None and statement.weight < 0
+    return negated(statement.formula) if negative else statement.formula
+
+
+def clausal(
+    atoms: tuple[str, ...],
+    parts: Iterable[tuple[Formula, int]],
+    *,
+    batch: int | None = None,
+    on_step: Callable[[int], OnStep | None] = lambda _: None,
+) -> Clauses:
+    """Return formulae with whole weights as clauses, in order; those that are none are defined behind them.
+
+    Parameters
+    ----------
+    parts
+        Formulae and their weights, 0 for a hard one.
+    batch
+        How many formulae are defined together, and so share the definitions of their parts; None: all.
+    on_step
+        Called with the number of cells of the counters to come; what it returns is called now and then.
+    """
+    place = {name: number for number, name in enumerate(atoms, start=1)}
+    rows: list[list[int]] = []
+    weights: list[int] = []
+    deep: dict[int, Formula] = {}  # row -> the formula it stands for
+    for formula, weight in parts:
+        clause = [] if formula is FALSE else as_clause(formula)
+        if clause is None:
+            deep[len(rows)] = formula
+        rows.append([place[name] if wanted else -place[name] for name, wanted in clause or ()])
+        weights.append(weight)
+    look = on_step(check_cells(*deep.values()))
+    numbers, free = list(deep), len(place) + 1
+    batch = batch or max(1, len(numbers))
+    for begin in range(0, len(numbers), batch):
+        some = numbers[begin : begin + batch]
+        definitions, roots, free = definitional([deep[row] for row in some], place, free, look)
+        for row, root in zip(some, roots, strict=True):
+            rows[row] = [root]
+        rows += definitions
+    weights += [0] * (len(rows) - len(weights))
+    return Clauses.of(rows, weights, atoms=atoms, variables=free - 1)
 
 
 def counter_cells(*formulae: Formula) -> int:
@@ -109,8 +110,8 @@ def counter_cells(*formulae: Formula) -> int:
     return cells
 
 
-def check_cells(*formulae: Formula) -> None:
-    """Refuse cardinalities whose counters would be too large to build."""
+def check_cells(*formulae: Formula) -> int:
+    """Return how many cells the counters of all cardinalities have; refuse those too large to build."""
     cells = counter_cells(*formulae)
     if cells > MAX_CELLS:
         raise LimitExceeded(
@@ -119,28 +120,30 @@ def check_cells(*formulae: Formula) -> None:
             limit="MAX_CELLS",
             value=MAX_CELLS,
         )
+    return cells
 
 
-def _scale(theory: Theory) -> int:
+def _digits(theory: Theory) -> int:
     """Return the least k for which every weight times 10^k is whole."""
-    scale = 0
+    digits = 0
     for statement in theory:
         if isinstance(statement.weight, Decimal):
             divisor = Fraction(statement.weight).denominator
-            while 10**scale % divisor:
-                scale += 1
-    return scale
+            while 10**digits % divisor:
+                digits += 1
+    return digits
 
 
-def _whole(weight: Weight, scale: int) -> int:
-    whole = int(Fraction(weight) * 10**scale)
-    if whole > MAX_WHOLE_WEIGHT:
-        scaled = f"; times 10^{scale}, {weight} is past that" if scale else f", got {weight}"
+def _checked(weight: Weight, digits: int) -> int:
+    """Return a weight times 10^digits; raise WeightError if it is past 64 bits."""
+    found = whole(weight, digits)
+    if found > MAX_WHOLE_WEIGHT:
+        scaled = f"; times 10^{digits}, {weight} is past that" if digits else f", got {weight}"
         raise WeightError(
             f"whole weights go up to {MAX_WHOLE_WEIGHT} (limit MAX_WHOLE_WEIGHT){scaled}: "
             "the .lbm format takes larger ones"
         )
-    return whole
+    return found
 
 
 def conjuncts(formula: Formula) -> list[Formula]:
@@ -164,15 +167,3 @@ def negated(formula: Formula) -> Formula:
     if formula is TRUE or formula is FALSE:
         return FALSE if formula is TRUE else TRUE
     return formula.args[0] if formula.kind == "not" else ~formula
-
-
-def _fresh_names(atoms: tuple[str, ...], end: int) -> list[str]:
-    """Return names for the variables behind the atoms: x7 for 7, unless an atom is called so."""
-    taken, fresh = set(atoms), []
-    for number in range(len(atoms) + 1, end):
-        name = f"x{number}"
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        fresh.append(name)
-    return fresh

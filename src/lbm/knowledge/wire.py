@@ -28,7 +28,7 @@ from lbm.knowledge.formula import (
     implies,
     make,
 )
-from lbm.knowledge.theory import PackedStatements, Theory, to_lines
+from lbm.knowledge.theory import Theory, to_lines
 
 FORMATS: Final = ("lbm", "cnf", "wcnf", "wcnf-old")
 """What can be written; reading takes either form of WCNF under either name."""
@@ -92,8 +92,8 @@ def read_theory(
     # numpy is loaded where it is needed: text files do without.
     from lbm.knowledge.dimacs import read_clauses, read_shown
 
-    clauses, weights = read_clauses(data, weighted=format != "cnf", source=source, lenient=lenient, warn=warn)
-    return Theory.from_clauses(clauses, weights, shown=read_shown(data, clauses.atoms, source=source))
+    clauses = read_clauses(data, weighted=format != "cnf", source=source, lenient=lenient, warn=warn)
+    return Theory.from_clauses(clauses, shown=read_shown(data, clauses.atoms, source=source))
 
 
 def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
@@ -247,33 +247,28 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
         _check_hard(theory)
     found = weighted_clauses(theory)
     comments = []
-    if found.definitional:
-        first = len(theory.atoms) + 1
-        comments.append(f"definitional variables: {found.definitional}, from {first} on")
-    if found.scale:
-        comments.append(f"scale 10^{found.scale}")
+    atoms = len(theory.atoms)
+    if found.variables > atoms:
+        comments.append(f"definitional variables: {found.variables - atoms}, from {atoms + 1} on")
+    if found.digits:
+        comments.append(f"scale 10^{found.digits}")
     if found.offset:
         comments.append(f"offset {found.offset}")
     if theory.shown is not None:
         place = {name: number for number, name in enumerate(theory.atoms, start=1)}
         comments.append(" ".join(["p show", *(str(place[name]) for name in theory.shown), "0"]))
     if format == "cnf":
-        return write_cnf(found.clauses, comments)
-    return write_wcnf(found.clauses, found.weights, comments, old=format == "wcnf-old")
+        return write_cnf(found, comments)
+    return write_wcnf(found, comments, old=format == "wcnf-old")
 
 
 def _check_hard(theory: Theory) -> None:
-    packed = theory.statements
-    if isinstance(packed, PackedStatements):
-        soft = [] if packed.weights is None else packed.weights.nonzero()[0][:1].tolist()
-    else:
-        soft = [index for index, statement in enumerate(packed) if statement.weight is not None][:1]
-    if soft:
-        statement = packed[soft[0]]
-        raise WeightError(
-            f"a .cnf file has no weights, and formula {soft[0] + 1} of this theory has the weight "
-            f"{statement.weight}: write .wcnf or .lbm"
-        )
+    for number, weight in enumerate(theory.weights, start=1):
+        if weight is not None:
+            raise WeightError(
+                f"a .cnf file has no weights, and formula {number} of this theory has the weight "
+                f"{weight}: write .wcnf or .lbm"
+            )
 
 
 def write_whole(path: str | Path, pieces: Iterable[str | bytes]) -> None:

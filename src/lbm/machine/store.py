@@ -127,20 +127,18 @@ def _pack_theory(machine: Machine) -> tuple[str, dict[str, Array]]:
     """Return how a machine's theory is stored, and its arrays."""
     import numpy as np
 
-    from lbm.knowledge.theory import PackedStatements
-
     theory = machine.theory
     if theory is None:
         return "none", {}
     if not set(theory.atoms) <= set(machine.declared):
         refuse("this machine", "expected a theory about the machine's own atoms, found others in it")
-    packed = theory.statements
-    if isinstance(packed, PackedStatements) and theory.atoms == machine.declared:
+    packed = theory.clauses
+    if packed is not None and theory.atoms == machine.declared:
         tensors: dict[str, Array] = {
-            "theory.literals": np.ascontiguousarray(packed.clauses.literals, dtype=np.int32),
-            "theory.starts": np.ascontiguousarray(packed.clauses.starts, dtype=np.int64),
+            "theory.literals": np.ascontiguousarray(packed.literals, dtype=np.int32),
+            "theory.starts": np.ascontiguousarray(packed.starts, dtype=np.int64),
         }
-        if packed.weights is None:
+        if not packed.weights.any():
             return "clauses", tensors
         tensors["theory.weights"] = np.ascontiguousarray(packed.weights, dtype=np.int64)
         return "weighted clauses", tensors

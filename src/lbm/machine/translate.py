@@ -13,7 +13,7 @@ import numpy as np
 
 from lbm.knowledge.clauses import as_clause
 from lbm.knowledge.formula import Formula, atom, iff
-from lbm.knowledge.theory import PackedStatements, Theory, hard_weight
+from lbm.knowledge.theory import Theory, hard_weight
 from lbm.logic.cube import CubeRows, Ints, Literals, merge
 from lbm.logic.definitions import Definer
 from lbm.logic.many import Rows, clause_choices, eliminate
@@ -129,27 +129,20 @@ def _sort_out(
 
     A formula of negative weight is negated here, once and for all.
     """
-    statements = theory.statements
     longest = budget if method == "auto" else None
     if method not in ("auto", "elimination"):
         longest = -1
-    if isinstance(statements, PackedStatements):
-        clauses = statements.clauses
-        lengths = np.diff(clauses.starts)
-        long = np.flatnonzero(lengths > longest) if longest is not None else lengths[:0]
-        if not len(long):
-            owners = np.arange(len(clauses), dtype=np.int64)
-            return (clauses.literals, clauses.starts, owners), []
-        keep = np.flatnonzero(lengths <= longest)
-        starts = np.concatenate([[0], np.cumsum(lengths[keep])])
-        inside = np.repeat(lengths <= (longest or 0), lengths)
-        packed = clauses.literals[inside], starts, keep
-        return packed, [(number, clauses[number]) for number in long.tolist()]
+    clauses = theory.clauses
+    if clauses is not None:
+        long = clauses.sizes > (np.inf if longest is None else longest)
+        short = clauses.where(~long)
+        others = [(number, clauses[number].formula) for number in np.flatnonzero(long).tolist()]
+        return (short.literals, short.starts, short.owners), others
     place = {name: i + 1 for i, name in enumerate(theory.atoms)}
     literals: list[int] = []
     ends, owner_list = [0], []
     general: list[tuple[int, Formula]] = []
-    for number, statement in enumerate(statements):
+    for number, statement in enumerate(theory):
         formula = statement.formula
         if statement.weight is not None and statement.weight < 0:
             formula = ~formula
@@ -280,13 +273,7 @@ def _assemble(theory: Theory, cubes: _Cubes, epsilon: float, identical: bool) ->
 
 def _formula_weights(theory: Theory, hard: float) -> tuple[Floats, float]:
     """Return |w| of every formula, W for the hard ones, and what negative weights leave behind."""
-    statements = theory.statements
-    if isinstance(statements, PackedStatements):
-        if statements.weights is None:
-            return np.full(len(statements), hard), 0.0
-        weights = statements.weights.astype(np.float64)
-        return np.where(weights == 0, hard, weights), 0.0
-    signed = np.array([hard if s.weight is None else float(s.weight) for s in statements], dtype=np.float64)
+    signed = np.array([hard if w is None else float(w) for w in theory.weights], dtype=np.float64)
     return np.abs(signed), float(signed[signed < 0].sum())
 
 

@@ -33,7 +33,7 @@ from lbm.reasoning.components import whole
 from lbm.reasoning.components.answers import Bools, Models, check_room, listed, unpack, words_for
 from lbm.reasoning.components.apart import Split, assume, exponent, split_of
 from lbm.reasoning.problem import Known, Problem
-from lbm.reasoning.proof import satisfiable
+from lbm.reasoning.proof import no_worlds
 
 __all__ = [
     "METHODS",
@@ -328,9 +328,7 @@ def possible(
 
 def nothing(theory: Theory, given: Formula | None) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    if given is not None and satisfiable(theory, seconds=max(LEAST, at_most(_BLAME))) is False:
-        given = None
-    return NoWorlds(given)
+    return no_worlds(theory, given, max(LEAST, at_most(_BLAME)))
 
 
 def _weigh(

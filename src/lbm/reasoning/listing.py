@@ -11,6 +11,7 @@ import heapq
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -19,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import NoAnswer
+from lbm.knowledge.clauses import propagated
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import spent
-from lbm.reasoning.problem import Problem, Written
+from lbm.reasoning.problem import Problem
 from lbm.reasoning.solvers.sat import SOLVER, Clause
 
 CONFLICTS: Final = 1000
@@ -34,8 +36,6 @@ RENEWED: Final = 20
 OPEN: Final = 64
 """Parts that may all have a solver at once: each of them takes megabytes of addresses, however small."""
 
-_LOOK: Final = 10_000  # clauses between two looks at the clock
-
 Bools = NDArray[np.bool_]
 
 
@@ -45,10 +45,6 @@ class Listing:
 
     rows: Bools
     more: bool | None
-
-
-class _Late(Exception):
-    """The deadline has passed."""
 
 
 def first_models(
@@ -64,51 +60,41 @@ def first_models(
     Out of time, those found so far, which are the first ones all the same; if none was, NoAnswer is raised.
     """
     problem = Problem.of(theory, given)
-    parts: list[_Part] = []
-    try:
-        return _list(problem, problem.written(deadline), names, limit, parts, deadline)
-    finally:
+    clauses = list(problem.written(deadline).rows())
+    nothing = Listing(np.zeros((0, len(names)), bool), False)
+    known = propagated(clauses, lambda: _look(deadline))
+    if known is None:
+        return nothing
+    fixed, clauses = known
+    place = {name: i for i, name in enumerate(problem.atoms, start=1)}
+    kept = [place[name] for name in names]
+    with ExitStack() as stack:
+        parts = _parts(clauses, kept, fixed, deadline)
         for part in parts:
-            part.close()
-
-
-def _list(
-    problem: Problem,
-    written: Written,
-    names: Sequence[str],
-    limit: int,
-    parts: list[_Part],
-    deadline: float,
-) -> Listing:
-    try:
-        known = _propagate([*written.definitions, *(clause for _, clause in written)], deadline)
-        if known is None:
-            return Listing(np.zeros((0, len(names)), bool), False)
-        fixed, clauses = known
-        place = {name: i for i, name in enumerate(problem.atoms, start=1)}
-        kept = [place[name] for name in names]
-        parts += _parts(clauses, kept, fixed, deadline)
-        for part in parts:
+            stack.callback(part.close)
             if not part.find():
-                return Listing(np.zeros((0, len(names)), bool), False)
+                return nothing
             if len(parts) > OPEN:
                 part.close()
-    except _Late:
-        raise NoAnswer("no model was found within the seconds allowed: allow more") from None
-    world = dict.fromkeys(range(1, len(problem.atoms) + 1), False) | fixed
-    for part in parts:
-        world.update(zip(part.variables, part.rows[0], strict=True))
-    _check(problem, [world[i] for i in range(1, len(problem.atoms) + 1)])
-    free = set(kept).difference(fixed, *(part.variables for part in parts))
-    places = [i for i, variable in enumerate(kept) if variable in free]
-    first = np.array([[world[variable] for variable in kept]], bool).reshape(1, len(kept))
-    one_more = limit + 1  # which tells whether these are all
-    rows, late = _product(first, [part for part in parts if part.places], places, one_more)
+        world = dict.fromkeys(range(1, len(problem.atoms) + 1), False) | fixed
+        for part in parts:
+            world.update(zip(part.variables, part.rows[0], strict=True))
+        _check(problem, [world[i] for i in range(1, len(problem.atoms) + 1)])
+        free = set(kept).difference(fixed, *(part.variables for part in parts))
+        places = [i for i, variable in enumerate(kept) if variable in free]
+        first = np.array([[world[variable] for variable in kept]], bool).reshape(1, len(kept))
+        one_more = limit + 1  # which tells whether these are all
+        rows, late = _product(first, [part for part in parts if part.places], places, one_more)
     if len(names) == len(problem.atoms):
         order = np.argsort(kept)
         for row in rows:
             _check(problem, row[order].tolist())
     return Listing(rows[:limit], None if late and len(rows) <= limit else len(rows) > limit)
+
+
+def _look(deadline: float) -> None:
+    if spent(deadline):
+        raise NoAnswer("no model was found within the seconds allowed: allow more")
 
 
 def _check(problem: Problem, values: Sequence[bool]) -> None:
@@ -117,37 +103,6 @@ def _check(problem: Problem, values: Sequence[bool]) -> None:
 
 
 # --- parts that share no variable ------------------------------------------------------------------
-
-
-def _propagate(clauses: list[Clause], deadline: float) -> tuple[dict[int, bool], list[Clause]] | None:
-    """Return the variables that unit clauses fix, and so on, and the clauses that are left; None: a clash."""
-    fixed: dict[int, bool] = {}
-    units = [clause for clause in clauses if len(clause) < 2]
-    if not units:
-        return fixed, clauses
-    meets: dict[int, list[int]] = defaultdict(list)
-    for number, clause in enumerate(clauses):
-        if not number % _LOOK and spent(deadline):
-            raise _Late
-        for literal in clause:
-            meets[-literal].append(number)
-    waiting = units
-    while waiting:
-        clause = waiting.pop()
-        left = [literal for literal in clause if fixed.get(abs(literal)) is not (literal < 0)]
-        if not left:
-            return None
-        if len(set(left)) > 1 or abs(left[0]) in fixed:
-            continue
-        fixed[abs(left[0])] = left[0] > 0
-        waiting += [clauses[number] for number in meets[left[0]]]
-    open_ = []
-    for number, clause in enumerate(clauses):
-        if not number % _LOOK and spent(deadline):
-            raise _Late
-        if not any(fixed.get(abs(literal)) is (literal > 0) for literal in clause):
-            open_.append([literal for literal in clause if abs(literal) not in fixed])
-    return fixed, open_
 
 
 def _parts(
@@ -168,8 +123,7 @@ def _parts(
     said: dict[int, list[Clause]] = defaultdict(list)
     for clause in clauses:
         said[labels[abs(clause[0])]].append(clause)
-    if spent(deadline):
-        raise _Late
+    _look(deadline)
     places: dict[int, list[int]] = defaultdict(list)
     for i, variable in enumerate(kept):
         if variable not in fixed and variable < size and labels[variable] in said:
@@ -277,11 +231,10 @@ class _Part:
         return self._next - 1
 
     def _solve(self, assumptions: Sequence[int]) -> list[bool] | None:
-        """Return a model, or None if there is none; raise _Late out of time."""
+        """Return a model, or None if there is none; raise NoAnswer out of time."""
         self._open()
         while True:
-            if spent(self.deadline):
-                raise _Late
+            _look(self.deadline)
             self._solver.conf_budget(CONFLICTS)
             answer = self._solver.solve_limited(assumptions=assumptions)
             if answer is False:
@@ -343,7 +296,7 @@ def _product(first: Bools, parts: Sequence[_Part], free: Sequence[int], wanted: 
                 continue
             while len(part.rows) < wanted and part.find():
                 pass
-        except _Late:
+        except NoAnswer:
             if (
                 len(part.rows) > 1
             ):  # what is not known of it comes behind its last model with all others' first

@@ -198,10 +198,7 @@ def best(
     if every and top > 1:
         raise ValueError(f"ask for the best {top} worlds or for every optimal one, not for both")
     deadline = deadline_in(seconds)
-    problem = Problem.of(theory)
-    if given is not None:
-        problem.check(given, "evidence")
-        problem = problem.given(given)
+    problem = Problem.of(theory, given)
     if n_jobs == 0:
         raise ValueError("n_jobs is a number of processes from 1 up, or -1 for all cores, got 0")
     first = None if start is None else _values(problem.theory, start)
@@ -232,7 +229,7 @@ def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
 def _named(problem: Problem, found: Found, every: bool) -> Best:
     """Return what was found under the names of the atoms, with weights as they were written."""
     first = found.worlds[0]
-    if problem.packed is None:
+    if problem.theory.clauses is None:
         weights = {i: s.weight for i, s in enumerate(problem.theory) if s.weight is not None}
         scores = tuple(_score(weights, set(world.broken)) for world in found.worlds)
         broken = set(first.broken)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import deadline_in, halfway
 from lbm.reasoning.problem import Judged, Problem
+from lbm.reasoning.proof import smallest
 from lbm.reasoning.search.routes import find
 
 
@@ -77,17 +78,14 @@ def why_preferred(
         raise NoAnswer(f"whether the query is preferred was not settled within {seconds} seconds: allow more")
     if not first:
         raise ValueError("the query is not preferred: some best world does without it")
-    return _smallest([near, far], suffice)
+    needed, minimal = smallest([near, far], suffice)
+    return tuple(sorted(needed)), minimal
 
 
 def _checked(theory: Theory | Problem, query: Formula, given: Formula | None) -> Problem:
     """Return the problem with its evidence; raise unless both formulae are about its atoms."""
-    problem = Problem.of(theory)
-    problem.check(query, "query")
-    if given is None:
-        return problem
-    problem.check(given, "evidence")
-    return problem.given(given)
+    Problem.of(theory).check(query, "query")
+    return Problem.of(theory, given)
 
 
 def _loses_more(
@@ -131,28 +129,3 @@ def _by_distance(theory: Theory, formula: Formula) -> tuple[list[int], list[int]
                 waiting += [other for other in names[number] if other not in seen]
                 seen.update(names[number])
     return [number for number in range(len(names)) if number not in near], list(near)[::-1]
-
-
-def _smallest(
-    parts: list[list[int]], suffice: Callable[[Iterable[int]], bool | None]
-) -> tuple[tuple[int, ...], bool]:
-    """Return a minimal subset that suffices, and whether that is proven; the last part is tried first.
-
-    More statements suffice wherever fewer do. So what cannot be left out while others are still there
-    cannot be left out at all.
-    """
-    needed: list[int] = []
-    waiting = [part for part in parts if part]
-    while waiting:
-        part = waiting.pop()
-        answer = suffice([*needed, *(number for other in waiting for number in other)])
-        if answer is None:
-            return tuple(sorted([*needed, *part, *(number for other in waiting for number in other)])), False
-        if answer:
-            continue
-        if len(part) == 1:
-            needed += part
-        else:
-            half = len(part) // 2
-            waiting += [part[half:], part[:half]]
-    return tuple(sorted(needed)), True

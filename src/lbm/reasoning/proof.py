@@ -5,18 +5,18 @@ Every answer is a proof by a SAT solver; out of time there is no answer, never a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from lbm.errors import NoAnswer
+from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
-from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import deadline_in
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.solvers.sat import Clause, Meanwhile, Solver
+from lbm.reasoning.solvers.sat import Meanwhile, Solver
 
 _CELLS: Final = 50_000  # of counters, past which simple worlds are tried before clauses are written
 _SIMPLE: Final = 64  # such worlds, and at most as many more
@@ -81,10 +81,7 @@ def satisfiable(
     >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
     True
     """
-    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    if simple_model(problem) is not None:
-        return True
-    return _decide(problem, None, deadline)[0]
+    return _decide(Problem.of(theory, given), None, deadline_in(seconds))[0]
 
 
 def find_model(
@@ -95,10 +92,7 @@ def find_model(
     >>> find_model(Theory(["a", "a -> b"]))
     {'a': True, 'b': True}
     """
-    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    if (world := simple_model(problem)) is not None:
-        return world
-    return _decide(problem, None, deadline)[1]
+    return _decide(Problem.of(theory, given), None, deadline_in(seconds))[1]
 
 
 def simple_model(problem: Problem) -> dict[str, bool] | None:
@@ -113,7 +107,7 @@ def simple_model(problem: Problem) -> dict[str, bool] | None:
 
     theory = problem.theory
     formulae = [] if problem.evidence is None else [problem.evidence]
-    if not isinstance(theory.statements, PackedStatements):
+    if theory.clauses is None:
         formulae += [statement.formula for statement in theory if statement.weight is None]
 
     rng = np.random.default_rng(0)
@@ -188,13 +182,10 @@ def entailed(
     (0, 2)
     """
     problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    without = problem.given(~query)
-    if (simple := simple_model(without)) is not None:
-        return Ruling(False, simple)
     answer, world = _decide(problem, ~query, deadline)
     if answer is not False:
         return Ruling(None if answer is None else False, world)
-    found = _shrink(without, deadline) if why else Verdict(False)
+    found = _shrink(problem.given(~query), deadline) if why else Verdict(False)
     return Ruling(True, None, found.clash, found.minimal)
 
 
@@ -226,12 +217,17 @@ def prove(
     ``meanwhile`` is called, over and over, while the solver works: it may return a world.
     """
     problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    if simple_model(problem) is not None:
-        return Verdict(True)
     answer, _ = _decide(problem, None, deadline, meanwhile)
     if answer is not False:
         return Verdict(answer)
     return _shrink(problem, deadline)
+
+
+def no_worlds(theory: Theory | Problem, given: Formula | None, seconds: float | None) -> NoWorlds:
+    """Return the error for a theory and evidence that leave no world, naming which of them it is."""
+    if given is not None and satisfiable(theory, seconds=seconds) is False:
+        given = None
+    return NoWorlds(given)
 
 
 def _decide(
@@ -241,6 +237,9 @@ def _decide(
 
     ``against`` is to be true beside the evidence.
     """
+    simple = simple_model(problem if against is None else problem.given(against))
+    if simple is not None:
+        return True, simple
     try:
         session, assumptions = problem.session(deadline)
         if against is not None:
@@ -260,38 +259,69 @@ def _shrink(problem: Problem, deadline: float) -> Verdict:
     """Return a clash of statements known to be unsatisfiable, every member proven necessary if time allows.
 
     A selector turns each statement on; a solver that refuses a set of selectors names those it used.
-    Then each of these in turn is left out: if the others clash without it, it was not needed.
     """
     try:
         written = problem.written(deadline)
     except NoAnswer:
         return Verdict(False)
+    owners, free = written.owners.tolist(), written.variables + 1
+    numbers = [number for number in owners if number >= 0]
+    selectors = range(free, free + len(numbers))
+    waiting = iter(selectors)
     with closing(Solver(deadline)) as solver:
-        solver.add(written.definitions)
-        selectors: list[int] = []
-        numbers: list[int] = []
-
-        def selected() -> Iterator[Clause]:
-            for selector, (number, clause) in enumerate(written, start=written.free):
-                selectors.append(selector)
-                numbers.append(number)
-                yield [*clause, -selector]
-
-        solver.add(selected())
+        solver.add(
+            clause if number < 0 else [*clause, -next(waiting)]
+            for number, clause in zip(owners, written.rows(), strict=True)
+        )
         if solver.solve(selectors) is not False:
             return Verdict(False)
-        open_ = solver.core()
-        needed: list[int] = []
-        while open_:
-            left_out = open_[-1]
-            answer = solver.solve(needed + open_[:-1])
-            if answer is None:
-                break
-            if answer:
-                needed.append(open_.pop())
-            else:
-                used = set(solver.core())
-                solver.add([[-left_out]])
-                open_ = [selector for selector in open_[:-1] if selector in used]
-        found = sorted(numbers[selector - written.free] for selector in needed + open_)
-        return Verdict(False, tuple(found), minimal=not open_)
+        kept = solver.core()
+
+        def clash(some: list[int]) -> Collection[int] | bool | None:
+            nonlocal kept
+            answer = solver.solve(some)
+            if answer is not False:
+                return None if answer is None else False
+            solver.add([-selector] for selector in set(kept).difference(some))
+            kept = solver.core()
+            return set(kept)
+
+        found, minimal = smallest([[selector] for selector in kept], clash)
+        return Verdict(False, tuple(sorted(numbers[selector - free] for selector in found)), minimal)
+
+
+def smallest(
+    parts: Sequence[Sequence[int]], suffice: Callable[[list[int]], Collection[int] | bool | None]
+) -> tuple[list[int], bool]:
+    """Return a minimal set that suffices (a minimal core), and whether that is proven.
+
+    Every part is left out in turn, the last one first: where the others do not suffice without it, it is
+    halved, and what cannot be halved is needed. More members suffice wherever fewer do, so what cannot
+    be left out while others are still there cannot be left out at all.
+
+    Parameters
+    ----------
+    parts
+        All members, in parts that are likely to be left out together.
+    suffice
+        Returns whether these members suffice or, if it knows, which of them do; None: not known.
+    """
+    needed: list[int] = []
+    waiting = [list(part) for part in parts if part]
+    while waiting:
+        part = waiting.pop()
+        others = [*needed, *(member for other in waiting for member in other)]
+        enough = suffice(others)
+        if enough is None:
+            return [*others, *part], False
+        if not isinstance(enough, bool):
+            used = [[member for member in other if member in enough] for other in waiting]
+            waiting = [other for other in used if other]
+        elif enough:
+            continue
+        elif len(part) > 1:
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
+        else:
+            needed += part
+    return needed, True

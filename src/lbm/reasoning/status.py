@@ -14,7 +14,7 @@ from lbm.reasoning import clock
 from lbm.reasoning.answer import because, world_facts, world_shown
 from lbm.reasoning.clock import LEAST, left, spent
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.proof import entailed, satisfiable
+from lbm.reasoning.proof import entailed, no_worlds
 
 STATUSES: Final = ("entailed", "refuted", "preferred", "undecided")
 """True in every model that keeps the evidence; in none; in every best one; neither of these."""
@@ -146,7 +146,4 @@ def prefer(
 
 def nothing(theory: Theory | Problem, given: Formula | None, deadline: float = math.inf) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    seconds = left(max(deadline, clock.now() + LEAST))
-    if given is not None and satisfiable(theory, seconds=seconds) is False:
-        given = None
-    return NoWorlds(given)
+    return no_worlds(theory, given, left(max(deadline, clock.now() + LEAST)))

@@ -12,17 +12,16 @@ from pysat.formula import WCNF
 
 from lbm.errors import LimitExceeded, WeightError
 from lbm.knowledge.clauses import Clauses
-from lbm.knowledge.theory import PackedStatements, Theory
+from lbm.knowledge.theory import Theory
 from lbm.reasoning.engine import presolve as module
-from lbm.reasoning.engine.presolve import WeightedClauses, from_theory, presolve, undo
+from lbm.reasoning.engine.presolve import presolve, undo
+from lbm.reasoning.problem import Problem
 
 KERNELS = "_propagate _same _find_pairs _find_longer _fix_pure _components".split()
 
 
 def pack(atoms, clauses, weights):
-    literals = [literal for clause in clauses for literal in clause]
-    starts = np.cumsum([0, *map(len, clauses)], dtype=np.int64)
-    return WeightedClauses(atoms, np.array(literals, np.int32), starts, np.array(weights, np.int64))
+    return Clauses.of(clauses, weights, variables=atoms)
 
 
 def rows(problem):
@@ -106,7 +105,7 @@ def forced(problem, fixed):
 
 def check_models(problem, fixed):
     """Models correspond one to one, free atoms doubling them, and lose the same; None: a proven clash."""
-    x = every_world(problem.atoms)
+    x = every_world(problem.variables)
     keeps, lost = judged(problem, x)
     for atom, value in fixed.items():
         keeps &= x[atom - 1] == value
@@ -115,7 +114,7 @@ def check_models(problem, fixed):
         assert not keeps.any()
         return
     fixed_atoms = np.flatnonzero(found.fixed) + 1
-    assert sorted([*found.kept, *found.free, *fixed_atoms]) == list(range(1, problem.atoms + 1))
+    assert sorted([*found.kept, *found.free, *fixed_atoms]) == list(range(1, problem.variables + 1))
     models, lost = x[:, keeps], lost[keeps]
     assert (models[found.fixed != 0] == (found.fixed > 0)[found.fixed != 0, None]).all()
     small = models[found.kept - 1]
@@ -123,14 +122,14 @@ def check_models(problem, fixed):
     assert small_keeps.all()
     assert (small_lost + found.lost == lost).all()
     # With the same number on both sides, nothing else is a model there.
-    number = judged(found.problem, every_world(found.problem.atoms))[0].sum()
+    number = judged(found.problem, every_world(found.problem.variables))[0].sum()
     assert number << len(found.free) == models.shape[1]
     assert np.array_equal(undo(found, small, free=models[found.free - 1]), models)
 
 
 def check_best(problem, fixed):
     """The least lost weight is the same, and the best worlds of what is left are best, whatever is free."""
-    x = every_world(problem.atoms)
+    x = every_world(problem.variables)
     keeps, lost = judged(problem, x)
     for atom, value in fixed.items():
         keeps &= x[atom - 1] == value
@@ -138,7 +137,7 @@ def check_best(problem, fixed):
     if found is None:
         assert not keeps.any()
         return
-    small = every_world(found.problem.atoms)
+    small = every_world(found.problem.variables)
     small_keeps, small_lost = judged(found.problem, small)
     assert small_keeps.any() == keeps.any()
     if not keeps.any():
@@ -166,7 +165,7 @@ def check_done(found, *, pure):
     units = {literal for clause, _ in clauses if len(clause) == 1 for literal in clause}
     assert not any(-literal in units for literal in units)
     signs = {literal for clause, _ in clauses for literal in clause}
-    assert {abs(literal) for literal in signs} == set(range(1, found.problem.atoms + 1))
+    assert {abs(literal) for literal in signs} == set(range(1, found.problem.variables + 1))
     assert not pure or all(-literal in signs for literal in signs)
 
 
@@ -229,7 +228,7 @@ def test_components_are_those_of_atoms_that_share_clauses(drawn):
     found = presolve(drawn[0], pure=False)
     if found is None:
         return
-    groups = {atom: {atom} for atom in range(1, found.problem.atoms + 1)}
+    groups = {atom: {atom} for atom in range(1, found.problem.variables + 1)}
     for clause, _ in rows(found.problem):
         whole = set().union(*(groups[abs(literal)] for literal in clause))
         groups.update(dict.fromkeys(whole, whole))
@@ -308,7 +307,7 @@ def test_the_optimum_of_a_larger_problem_is_that_of_rc2():
             formula.append(clause, weight=weight or None)
         with RC2(formula) as solver:
             model = set(solver.compute() or ())
-            return solver.cost, np.array([[i in model] for i in range(1, problem.atoms + 1)])
+            return solver.cost, np.array([[i in model] for i in range(1, problem.variables + 1)])
 
     least, _ = optimum(problem)
     for pure in (False, True):
@@ -360,8 +359,8 @@ def test_what_is_no_problem_is_refused_with_what_was_expected():
     with pytest.raises(ValueError, match=r"i from 1 to 2"):
         presolve(pack(2, [[0]], [1]), pure=False)
     for starts in ([0, 2], [0, 2, 4], [1, 2, 3], [0, 3, 2, 3]):
-        bad = WeightedClauses(2, good.literals, np.array(starts), np.ones(len(starts) - 1, np.int64))
-        bad = bad if len(starts) != 2 else WeightedClauses(2, good.literals, np.array(starts), good.weights)
+        weights = good.weights if len(starts) == 2 else np.ones(len(starts) - 1, np.int64)
+        bad = Clauses((), good.literals, np.array(starts), weights, 2)
         with pytest.raises(ValueError, match="starts rises from 0"):
             presolve(bad, pure=False)
     with pytest.raises(ValueError, match=r"from 1 to 2, got 3"):
@@ -381,10 +380,9 @@ def test_worlds_of_another_shape_are_not_undone():
 
 def test_a_theory_of_packed_clauses_is_taken_as_it_is():
     clauses = Clauses(("a", "b", "c"), np.array([1, -2, 3], np.int32), np.array([0, 2, 3]))
-    hard = from_theory(Theory.from_clauses(clauses))
-    assert (hard.atoms, rows(hard)) == (3, [([1, -2], 0), ([3], 0)])
-    mixed = from_theory(Theory.from_clauses(clauses, np.array([0, 7])))
+    hard = Problem(Theory.from_clauses(clauses)).weighted_clauses()
+    assert (hard.variables, rows(hard)) == (3, [([1, -2], 0), ([3], 0)])
+    mixed = Problem(Theory.from_clauses(clauses, np.array([0, 7]))).weighted_clauses()
     assert rows(mixed) == [([1, -2], 0), ([3], 7)]
-    negative = PackedStatements(clauses, np.array([1, -7]))
-    assert from_theory(Theory.from_parts(clauses.atoms, negative)) is None
-    assert from_theory(Theory(["a | b"])) is None
+    assert Problem(Theory([(-7, "a | b")])).weighted_clauses() is None
+    assert Problem(Theory(["a ^ b"])).weighted_clauses() is None

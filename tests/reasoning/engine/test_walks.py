@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbm.reasoning.engine.presolve import WeightedClauses
+from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.streams import words
 from lbm.reasoning.engine.walks import _STREAM, _focused, _lay, _walk, _words, focused, ground_of, walk
 
@@ -15,9 +15,7 @@ CLAUSES = st.lists(st.tuples(st.lists(LITERALS, max_size=4), st.integers(0, 9)),
 
 def weighted(rows):
     """Clauses with their weights; 0 is hard, literals may repeat or contradict one another."""
-    literals = np.array([x for clause, _ in rows for x in clause], np.int32)
-    starts = np.cumsum([0, *(len(clause) for clause, _ in rows)]).astype(np.int64)
-    return WeightedClauses(ATOMS, literals, starts, np.array([w for _, w in rows], np.int64))
+    return Clauses.of([clause for clause, _ in rows], [weight for _, weight in rows], variables=ATOMS)
 
 
 def price(rows, world):

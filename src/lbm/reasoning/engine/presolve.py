@@ -6,25 +6,21 @@ its negation cancel. Where only a best world is wanted, pure literals are fixed 
 never dropped because of another soft clause: each of them is lost on its own.
 
 Inside, a literal is a code: 2·(i - 1) for ``+i`` and one more for ``-i``, so that ``code ^ 1`` negates it.
+Clauses are sets there: their ``literals`` are codes, rising within each, none twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import LimitExceeded, WeightError
-from lbm.knowledge.theory import PackedStatements, Theory
-from lbm.reasoning.clauses import Codes, Ints, WeightedClauses
+from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.ready import kernel
-
-__all__ = ["MAX_ATOMS", "Presolved", "WeightedClauses", "from_theory", "presolve"]
-
-__all__ = ["MAX_ATOMS", "Presolved", "WeightedClauses", "from_theory", "presolve"]
 
 MAX_ATOMS: Final = (1 << 30) - 1
 """Atoms whose literals have 32-bit codes."""
@@ -42,6 +38,8 @@ _FEW: Final = 100_000  # literals up to which they are sorted by comparison
 _CALL: Final = 4_000_000  # literals looked at in one compiled call, which Ctrl-C has to wait for
 
 Bools = NDArray[np.bool_]
+Codes = NDArray[np.int32]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +54,7 @@ class Presolved:
         Clauses over the atoms that still occur in one, renumbered from 1. Within a clause, literals are in
         the order of their atoms, each once.
     kept
-        Shape (problem.atoms,): the original number of each of them, rising.
+        Shape (problem.variables,): the original number of each of them, rising.
     fixed
         Shape (original atoms,): 1 true, -1 false, 0 not fixed.
     free
@@ -64,10 +62,10 @@ class Presolved:
     lost
         The weight that is lost in every world.
     components
-        Shape (problem.atoms,): the number of its connected component, from 0; clauses connect their atoms.
+        Shape (problem.variables,): the number of its connected component, from 0; clauses tie atoms.
     """
 
-    problem: WeightedClauses
+    problem: Clauses
     kept: Codes
     fixed: NDArray[np.int8]
     free: Codes
@@ -75,20 +73,7 @@ class Presolved:
     components: Codes
 
 
-def from_theory(theory: Theory) -> WeightedClauses | None:
-    """Return the clauses of a theory that holds packed ones; None: it holds others, or a negative weight."""
-    packed = theory.statements
-    if not isinstance(packed, PackedStatements):
-        return None
-    weights = packed.weights
-    if weights is None:
-        weights = np.zeros(len(packed), np.int64)
-    elif (weights < 0).any():
-        return None
-    return WeightedClauses(len(theory.atoms), packed.clauses.literals, packed.clauses.starts, weights)
-
-
-def presolve(problem: WeightedClauses, *, pure: bool, fixed: Mapping[int, bool] = {}) -> Presolved | None:
+def presolve(problem: Clauses, *, pure: bool, fixed: Mapping[int, bool] = {}) -> Presolved | None:
     """Return what is left of a problem after all that can be settled in about linear time.
 
     With ``pure=False`` the models that keep ``fixed`` are those of what is left, one to one but for the free
@@ -111,15 +96,13 @@ def presolve(problem: WeightedClauses, *, pure: bool, fixed: Mapping[int, bool] 
     --------
     ``a``, hard; ``~a | b | c`` of weight 3, ``b`` of weight 2 and ``~b`` of weight 5:
 
-    >>> clauses = [[1], [-1, 2, 3], [2], [-2]]
-    >>> literals = np.array([literal for clause in clauses for literal in clause], np.int32)
-    >>> problem = WeightedClauses(3, literals, np.array([0, 1, 4, 5, 6]), np.array([0, 3, 2, 5]))
+    >>> problem = Clauses.of([[1], [-1, 2, 3], [2], [-2]], [0, 3, 2, 5], variables=3)
     >>> found = presolve(problem, pure=False)
     >>> found.lost, found.kept.tolist(), found.problem.literals.tolist(), found.problem.weights.tolist()
     (2, [2, 3], [1, 2, -1], [3, 3])
     """
     _check(problem, fixed)
-    atoms = problem.atoms
+    atoms = problem.variables
     clauses = _as_sets(problem)
     value = _forced(clauses, atoms, fixed)
     if value is None:
@@ -131,23 +114,19 @@ def presolve(problem: WeightedClauses, *, pure: bool, fixed: Mapping[int, bool] 
         clauses = _without_pure(clauses, value)
 
     occurs = np.zeros(atoms, bool)
-    occurs[clauses.codes >> 1] = True
+    occurs[clauses.literals >> 1] = True
     number = np.cumsum(occurs, dtype=np.int32)
-    places = number[clauses.codes >> 1]
+    places = number[clauses.literals >> 1]
     known = value[::2].copy()
-    left = WeightedClauses(
-        int(occurs.sum()),
-        np.where(clauses.codes & 1, -places, places).astype(np.int32),
-        clauses.starts,
-        clauses.weights,
-    )
+    literals = np.where(clauses.literals & 1, -places, places).astype(np.int32)
+    left = Clauses((), literals, clauses.starts, clauses.weights, int(occurs.sum()))
     return Presolved(
         problem=left,
         kept=_numbers(occurs),
         fixed=known,
         free=_numbers(~occurs & (known == 0)),
         lost=lost + cancelled,
-        components=_components(np.arange(left.atoms), left.literals, left.starts),
+        components=_components(np.arange(left.variables), left.literals, left.starts),
     )
 
 
@@ -157,7 +136,7 @@ def undo(presolved: Presolved, x: Bools, *, free: Bools | None = None) -> Bools:
     Parameters
     ----------
     x
-        Worlds over what is left, shape (presolved.problem.atoms, lanes).
+        Worlds over what is left, shape (presolved.problem.variables, lanes).
     free
         Values of the free atoms, shape (number of free atoms, lanes); None: all of them false.
     """
@@ -178,9 +157,9 @@ def _check_rows(name: str, values: Bools, rows: int) -> None:
         )
 
 
-def _check(problem: WeightedClauses, fixed: Mapping[int, bool]) -> None:
+def _check(problem: Clauses, fixed: Mapping[int, bool]) -> None:
     """Refuse arrays that are no problem, and sizes past the limits."""
-    atoms, literals, starts, weights = problem.atoms, problem.literals, problem.starts, problem.weights
+    atoms, literals, starts, weights = problem.variables, problem.literals, problem.starts, problem.weights
     if atoms > MAX_ATOMS:
         raise LimitExceeded(
             f"expected at most {MAX_ATOMS} atoms (limit MAX_ATOMS), got {atoms}: "
@@ -222,44 +201,17 @@ def _check(problem: WeightedClauses, fixed: Mapping[int, bool]) -> None:
 # --- clauses as sets of codes ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sets:
-    """Clauses without repeated literals, codes rising within each; ``starts`` and ``weights`` as above."""
+def _occurrences(sets: Clauses, atoms: int) -> tuple[Ints, Ints]:
+    """Return ``first`` and ``clauses``: code c occurs in the clauses[first[c]:first[c + 1]]."""
+    codes, width = sets.literals, 2 * atoms
+    if len(codes) < _FEW:  # scipy takes longer to load than to be missed
+        owners = np.repeat(np.arange(len(sets)), sets.sizes)
+        return _rows(codes, atoms), owners[np.argsort(codes, kind="stable")]
+    from scipy.sparse import csr_array
 
-    codes: Codes
-    starts: Ints
-    weights: Ints
-
-    @property
-    def sizes(self) -> Ints:
-        return np.diff(self.starts)
-
-    def where(self, clauses: Bools, literals: Bools | None = None) -> _Sets:
-        """Return the marked clauses, with the marked literals alone if some are; both by position."""
-        sizes = self.sizes
-        marked = np.repeat(clauses, sizes)
-        if literals is not None:
-            sizes = _number(literals, self.starts)
-            marked &= literals
-        return _Sets(self.codes[marked], _starts(sizes[clauses]), self.weights[clauses])
-
-    def ordered(self, order: Ints) -> _Sets:
-        """Return these clauses, in this order."""
-        sizes, starts = self.sizes[order], _starts(self.sizes[order])
-        places = np.repeat(self.starts[order] - starts[:-1], sizes) + np.arange(starts[-1])
-        return _Sets(self.codes[places], starts, self.weights[order])
-
-    def occurrences(self, atoms: int) -> tuple[Ints, Ints]:
-        """Return ``first`` and ``clauses``: code c occurs in the clauses[first[c]:first[c + 1]]."""
-        if len(self.codes) < _FEW:  # scipy takes longer to load than to be missed
-            first = _starts(np.bincount(self.codes, minlength=2 * atoms))
-            owners = np.repeat(np.arange(len(self.weights)), self.sizes)
-            return first, owners[np.argsort(self.codes, kind="stable")]
-        from scipy.sparse import csr_array
-
-        cells = np.ones(len(self.codes), np.int8)
-        by_code = csr_array((cells, self.codes, self.starts), shape=(len(self.weights), 2 * atoms)).tocsc()
-        return by_code.indptr.astype(np.int64), by_code.indices.astype(np.int64)
+    cells = np.ones(len(codes), np.int8)
+    by_code = csr_array((cells, codes, sets.starts), shape=(len(sets), width)).tocsc()
+    return by_code.indptr.astype(np.int64), by_code.indices.astype(np.int64)
 
 
 def _starts(sizes: Ints) -> Ints:
@@ -278,9 +230,9 @@ def _numbers(marked: Bools) -> Codes:
     return (np.flatnonzero(marked) + 1).astype(np.int32)
 
 
-def _as_sets(problem: WeightedClauses) -> _Sets:
+def _as_sets(problem: Clauses) -> Clauses:
     """Return the clauses that can be false at all, each literal once."""
-    width = 2 * problem.atoms
+    width = 2 * problem.variables
     owner = np.repeat(np.arange(len(problem)), np.diff(problem.starts))
     codes = 2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)
     # One sort of all: the clause is the higher digit, so that every clause stays in its place.
@@ -292,13 +244,13 @@ def _as_sets(problem: WeightedClauses) -> _Sets:
     both = (sets[1:] == sets[:-1] ^ 1) & (owner[1:] == owner[:-1])
     always[owner[1:][both]] = True
     sizes = np.bincount(owner, minlength=len(problem))
-    return _Sets(sets, _starts(sizes), problem.weights).where(~always)
+    return Clauses((), sets, _starts(sizes), problem.weights, problem.variables).where(~always)
 
 
 # --- what is forced ----------------------------------------------------------------------------------
 
 
-def _forced(clauses: _Sets, atoms: int, fixed: Mapping[int, bool]) -> NDArray[np.int8] | None:
+def _forced(clauses: Clauses, atoms: int, fixed: Mapping[int, bool]) -> NDArray[np.int8] | None:
     """Return 1, -1 or 0 for each code that must be true, must be false, or is open; None: that clashes."""
     value = np.zeros(2 * atoms, np.int8)
     queue = np.zeros(atoms, np.int32)
@@ -307,10 +259,10 @@ def _forced(clauses: _Sets, atoms: int, fixed: Mapping[int, bool]) -> NDArray[np
     queue[: len(given)] = given
     value[given], value[given ^ 1] = 1, -1
     hard = clauses.where(clauses.weights == 0)
-    if not len(hard.weights):
+    if not len(hard):
         return value
-    first, within = hard.occurrences(atoms)
-    possible = _propagate(hard.codes, hard.starts, hard.sizes, first, within, value, queue, len(given))
+    first, within = _occurrences(hard, atoms)
+    possible = _propagate(hard.literals, hard.starts, hard.sizes, first, within, value, queue, len(given))
     return value if possible else None
 
 
@@ -365,28 +317,31 @@ def _propagate(
     return True
 
 
-def _under(clauses: _Sets, value: NDArray[np.int8]) -> tuple[_Sets, int]:
+def _under(clauses: Clauses, value: NDArray[np.int8]) -> tuple[Clauses, int]:
     """Return the clauses that are open, without literals that are false, and the weight already lost."""
-    values = value[clauses.codes]
+    values = value[clauses.literals]
     open_ = _number(values > 0, clauses.starts) == 0
     empty = open_ & (_number(values == 0, clauses.starts) == 0)
-    return clauses.where(open_ & ~empty, values == 0), int(clauses.weights[empty].sum())
+    left = clauses.where(open_ & ~empty)
+    left_open = value[left.literals] == 0
+    starts = _starts(_number(left_open, left.starts))
+    return replace(left, literals=left.literals[left_open], starts=starts), int(clauses.weights[empty].sum())
 
 
 # --- what is said already ----------------------------------------------------------------------------
 
 
-def _merged(clauses: _Sets, atoms: int) -> _Sets:
+def _merged(clauses: Clauses, atoms: int) -> Clauses:
     """Return each clause once, where it stood first: hard if one of its copies was, else of their weights."""
-    sums = np.zeros(len(clauses.codes) + 1, np.uint64)
-    np.cumsum(_mixed(2 * atoms)[clauses.codes], out=sums[1:])
+    sums = np.zeros(len(clauses.literals) + 1, np.uint64)
+    np.cumsum(_mixed(2 * atoms)[clauses.literals], out=sums[1:])
     hashes = sums[clauses.starts[1:]] - sums[clauses.starts[:-1]]  # whatever the order, and modulo 2^64
-    same = _same(clauses.codes, clauses.starts, hashes, np.argsort(hashes, kind="stable"))
+    same = _same(clauses.literals, clauses.starts, hashes, np.argsort(hashes, kind="stable"))
     alone = same == np.arange(len(same))
     weights = np.zeros(len(same), np.int64)
     np.add.at(weights, same, clauses.weights)
     weights[same[clauses.weights == 0]] = 0
-    return _Sets(clauses.codes, clauses.starts, weights).where(alone)
+    return replace(clauses, weights=weights).where(alone)
 
 
 def _mixed(number: int) -> NDArray[np.uint64]:
@@ -423,25 +378,25 @@ def _same(codes: Codes, starts: Ints, hashes: NDArray[np.uint64], order: Ints) -
     return found
 
 
-def _without_containing(clauses: _Sets, atoms: int) -> _Sets:
+def _without_containing(clauses: Clauses, atoms: int) -> Clauses:
     """Return the clauses that contain no other hard one, as far as that was found out; all differ."""
     sizes, hard = clauses.sizes, clauses.weights == 0
     contains = np.zeros(len(sizes), bool)
     pairs = hard & (sizes == 2)
     if pairs.any() and (sizes > 2).any():
         heads = clauses.starts[:-1][pairs]
-        lower, upper = clauses.codes[heads], clauses.codes[heads + 1]
+        lower, upper = clauses.literals[heads], clauses.literals[heads + 1]
         upper, rows = upper[np.lexsort((upper, lower))], _rows(lower, atoms)
         clause = 0
         while clause < len(sizes):
-            clause = _find_pairs(clauses.codes, clauses.starts, rows, upper, clause, _CALL, contains)
+            clause = _find_pairs(clauses.literals, clauses.starts, rows, upper, clause, _CALL, contains)
 
     longer = clauses.where(hard & (sizes > 2))
     if not len(longer.weights) or sizes.max() <= longer.sizes.min():
         return clauses.where(~contains)
     # A hard clause is looked for where its rarest literal occurs, and by its second rarest first.
     width = 2 * atoms
-    keys = np.bincount(clauses.codes, minlength=width)[longer.codes] * width + longer.codes
+    keys = np.bincount(clauses.literals, minlength=width)[longer.literals] * width + longer.literals
     least = np.minimum.reduceat(keys, longer.starts[:-1])
     keys[keys == np.repeat(least, longer.sizes)] = np.iinfo(np.int64).max
     second = np.minimum.reduceat(keys, longer.starts[:-1]) % width
@@ -452,9 +407,9 @@ def _without_containing(clauses: _Sets, atoms: int) -> _Sets:
     clause = looked = 0
     while clause < len(sizes) and looked < MAX_COMPARISONS:
         clause, more = _find_longer(
-            clauses.codes,
+            clauses.literals,
             clauses.starts,
-            longer.codes,
+            longer.literals,
             longer.starts,
             rows,
             second,
@@ -563,27 +518,27 @@ def _find_longer(
     return clause, looked
 
 
-def _cancelled(clauses: _Sets, atoms: int) -> tuple[_Sets, int]:
+def _cancelled(clauses: Clauses, atoms: int) -> tuple[Clauses, int]:
     """Return the clauses after soft units have paid for their negations, and what both sides lost by it."""
     units = (clauses.sizes == 1) & (clauses.weights > 0)
-    codes = clauses.codes[clauses.starts[:-1][units]]
+    codes = clauses.literals[clauses.starts[:-1][units]]
     by_code = np.zeros(2 * atoms, np.int64)
     by_code[codes] = clauses.weights[units]
     lost = np.minimum(by_code[::2], by_code[1::2])
     weights = clauses.weights.copy()
     weights[units] -= lost[codes >> 1]
     # A unit that has nothing left must go: weight 0 would make it hard.
-    return _Sets(clauses.codes, clauses.starts, weights).where(~units | (weights > 0)), int(lost.sum())
+    return replace(clauses, weights=weights).where(~units | (weights > 0)), int(lost.sum())
 
 
 # --- what harms nobody -------------------------------------------------------------------------------
 
 
-def _without_pure(clauses: _Sets, value: NDArray[np.int8]) -> _Sets:
+def _without_pure(clauses: Clauses, value: NDArray[np.int8]) -> Clauses:
     """Return the clauses that no pure literal makes true; the literals get their value."""
     gone = np.zeros(len(clauses.weights), bool)
-    first, within = clauses.occurrences(len(value) // 2)
-    _fix_pure(clauses.codes, clauses.starts, np.diff(first), first, within, value, gone)
+    first, within = _occurrences(clauses, len(value) // 2)
+    _fix_pure(clauses.literals, clauses.starts, np.diff(first), first, within, value, gone)
     return clauses.where(~gone)
 
 

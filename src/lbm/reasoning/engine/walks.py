@@ -23,7 +23,7 @@ import numpy as np
 from numpy import float64, int64, uint64
 from numpy.typing import NDArray
 
-from lbm.reasoning.clauses import Ints, WeightedClauses
+from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import key_of
 
@@ -38,6 +38,8 @@ MORE: Final = 10
 
 BREAKS: Final = (0.9, 2.06, 3.0)
 """Focused: an atom that breaks b clauses has the weight (first + b)^-second; past three literals, ^-third."""
+
+Ints = NDArray[np.int64]
 
 _MAX: Final = 1 << 62  # no sum of weights leaves 64 bits
 _STREAM: Final = 5  # its random words, beside those of chains
@@ -77,12 +79,12 @@ class Walk(NamedTuple):
     flips: int
 
 
-def ground_of(clauses: WeightedClauses) -> Ground | None:
+def ground_of(clauses: Clauses) -> Ground | None:
     """Return weighted clauses made ready; None: their weights are too large to be summed."""
     literals = np.empty_like(clauses.literals)
     starts, weights = np.zeros(len(clauses) + 1, np.int64), np.empty(len(clauses), np.int64)
-    first, places = np.zeros(clauses.atoms + 1, np.int64), np.empty(len(literals), np.int32)
-    around = np.zeros(clauses.atoms)
+    first, places = np.zeros(clauses.variables + 1, np.int64), np.empty(len(literals), np.int32)
+    around = np.zeros(clauses.variables)
     size, number = _lay(
         clauses.literals, clauses.starts, clauses.weights, literals, starts, weights, first, places, around
     )

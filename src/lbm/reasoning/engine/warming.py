@@ -86,12 +86,10 @@ def _lanes(weights: str, counts: str) -> None:
 
 
 def _problem() -> Any:
-    from lbm.reasoning.engine.presolve import WeightedClauses
+    from lbm.knowledge.clauses import Clauses
 
     rows = [[1, 2, 3], [-1, 2, -4], [3, 4, 5], [-2, -3, -5], [1, 2], [-1, 4], [6], [2, 3, 4, 5], [3, 4, 5]]
-    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    literals = np.array([literal for row in rows for literal in row], np.int32)
-    return WeightedClauses(6, literals, starts, np.array([3, 2, 0, 5, 0, 0, 0, 0, 4]))
+    return Clauses.of(rows, [3, 2, 0, 5, 0, 0, 0, 0, 4], variables=6)
 
 
 def _presolve() -> None:

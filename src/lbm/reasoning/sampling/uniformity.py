@@ -117,10 +117,10 @@ def _enumerated(problem: Problem, deadline: float) -> Bools | None:
     """Return all the models one after the other, each ruled out when it was met."""
     from pysat.solvers import Solver
 
-    clauses = problem.clauses().hard()
+    clauses = problem.clauses()
     atoms = len(problem.theory.atoms)
     found: list[list[bool]] = []
-    with Solver("cadical195", bootstrap_with=clauses) as solver:
+    with Solver("cadical195", bootstrap_with=clauses.where(clauses.weights == 0).rows()) as solver:
         while not spent(deadline) and len(found) <= MAX_LISTED:
             if not solver.solve():
                 return np.array(found, bool).reshape(len(found), atoms)

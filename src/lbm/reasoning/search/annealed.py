@@ -102,7 +102,7 @@ def of_clauses(presolved: Presolved) -> Landscape:
         soft = np.where(hard, 0.0, np.maximum(soft / largest, _FAINT))
         largest = 1
     network = network_of_clauses(
-        problem.atoms, problem.literals, problem.starts, soft, hard.astype(np.float64)
+        problem.variables, problem.literals, problem.starts, soft, hard.astype(np.float64)
     )
     base = presolved.fixed > 0
     rows, free = presolved.kept.astype(np.intp) - 1, presolved.free.astype(np.intp) - 1

@@ -18,6 +18,7 @@ from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import spent
 from lbm.reasoning.components.answers import Bools
+from lbm.reasoning.components.apart import split_of
 from lbm.reasoning.engine.lanes import Weights, advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.presolve import presolve
@@ -26,7 +27,6 @@ from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, random_r
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.annealed import Landscape, models_among, of_clauses, of_split
-from lbm.reasoning.search.routes import hard_split
 
 _SWEEPS: Final = (32, 1 << 14)  # of a cooling: at first, and at most
 _FEW: Final = 0.05  # share of states that are models below which coolings get longer
@@ -78,7 +78,7 @@ def _landscape(theory: Theory, given: Formula | None) -> Landscape | None:
     if clauses is not None:
         left = presolve(clauses, pure=False)
         return None if left is None else of_clauses(left)
-    split = hard_split(problem)
+    split = split_of(theory, given, problem.known, soft=False)
     return None if split is None else of_split(split, theory.atoms)
 
 
@@ -140,24 +140,19 @@ def _are_models(theory: Theory, given: Formula | None, worlds: Bools) -> Bools:
     kept = np.ones(len(worlds), bool)
     if given is not None:
         kept &= holds(given, columns)
-    problem = Problem(theory)
-    table = problem.table
-    hard = np.array([weight == 0 for weight in problem.weights], bool)
-    signed = np.concatenate([np.zeros((1, len(worlds)), bool), worlds.T])
-    starts, literals = table.starts, table.literals
-    if len(table.numbers):
-        step = max(1, (1 << 24) // max(1, len(worlds)))
-        for begin in range(0, len(table.numbers), step):
-            end = min(len(table.numbers), begin + step)
-            part = literals[starts[begin] : starts[end]]
-            lengths = np.diff(starts[begin : end + 1])
-            true = signed[np.abs(part)] == (part > 0)[:, None]
-            rows = np.zeros((end - begin, len(worlds)), bool)
-            some = lengths > 0
-            if some.any():
-                rows[some] = np.logical_or.reduceat(true, (starts[begin:end] - starts[begin])[some], axis=0)
-            kept &= rows[hard[table.numbers[begin:end]]].all(axis=0)
-    for number, formula in table.others.items():
-        if hard[number]:
+    clauses, others = Problem(theory).flat
+    weights = theory.weights
+    clauses = clauses.where(np.array([weights[number] is None for number in clauses.owners], bool))
+    if not clauses.sizes.all():
+        kept[:] = False
+    starts, values = clauses.starts, np.ascontiguousarray(worlds.T)
+    step = max(1, (1 << 24) // max(1, len(worlds)))
+    for begin in range(0, len(clauses) if kept.any() else 0, step):
+        end = min(len(clauses), begin + step)
+        part = clauses.literals[starts[begin] : starts[end]]
+        true = values[np.abs(part) - 1] == (part > 0)[:, None]
+        kept &= np.logical_or.reduceat(true, starts[begin:end] - starts[begin], axis=0).all(axis=0)
+    for number, formula in others.items():
+        if weights[number] is None:
             kept &= np.broadcast_to(holds(formula, columns), len(worlds))
     return kept

@@ -16,20 +16,23 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
+from lbm.knowledge.clauses import Clauses, is_true, propagated, under
 from lbm.reasoning import clock
-from lbm.reasoning.clauses import WeightedClauses
 from lbm.reasoning.components.apart import Component, Split, split_of
 from lbm.reasoning.components.tables import WIDTH, order
-from lbm.reasoning.problem import Judged, Problem, Rows, rows_of
-from lbm.reasoning.proof import find_model, satisfiable, simple_model
+from lbm.reasoning.problem import Judged, Problem
+from lbm.reasoning.proof import find_model, no_worlds, simple_model
 from lbm.reasoning.search import engines
 from lbm.reasoning.solvers.aside import Answers, Event, maxsat
 from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
     from lbm.reasoning.search.annealed import Landscape
+
+Bools = NDArray[np.bool_]
 
 MAX_WORLDS: Final = 1 << 16
 """Worlds that are given out, and models that are compared one by one."""
@@ -51,6 +54,7 @@ _HEAD_SHARE: Final = 0.05  # of the time that is left, at most
 _DESCENT: Final = 0.1  # seconds for going down from the first world that comes to hand
 _PLAIN: Final = 0.7  # seconds for chains without compiled code before a compiler is loaded
 _PLAIN_SIZE: Final = 2_000  # formulae, or tens of literals, up to which such chains are of use
+_HUGE: Final = 10**300  # weights past this are all the same to whoever guesses
 
 Enough = Callable[[int | None, int], bool]
 """Whether the least weight lost so far, None at first, and its lower bound settle the question."""
@@ -97,7 +101,13 @@ def find(
 def _exact(problem: Problem, top: int, every: bool) -> Found | None:
     """Return the best worlds of a theory that is small, or falls apart into small parts; None: it is not."""
     theory, given = problem.theory, problem.evidence
-    if max(len(theory), len(theory.atoms)) > MAX_EXACT or _is_wide(problem):
+    if max(len(theory), len(theory.atoms)) > MAX_EXACT:
+        return None
+    if theory.clauses is not None and len(theory.atoms) <= WIDTH:
+        clauses = problem.weighted_clauses()
+        if clauses is not None:
+            return _enumerated(problem, clauses, top, every)
+    if _is_wide(problem):
         return None
     from lbm.reasoning import exact  # not before RC2 is at work
 
@@ -121,6 +131,41 @@ def _exact(problem: Problem, top: int, every: bool) -> Found | None:
     return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
 
 
+def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool) -> Found | None:
+    """Return the best worlds of clauses over a few atoms, all worlds at once; None: too many are asked for.
+
+    The world x has the place x[0], x[1], ..., so that worlds come in lexicographic order.
+    """
+    atoms = len(problem.atoms)
+    small = clauses.weights.sum() < 1 << 31
+    lost, model = np.zeros((2,) * atoms, np.int32 if small else np.int64), np.ones((2,) * atoms, bool)
+    for row, weight in zip(clauses.rows(), clauses.weights.tolist(), strict=True):
+        clock.tick()
+        false: list[int | slice] = [slice(None)] * atoms  # the worlds in which the clause is
+        for literal in row:
+            false[abs(literal) - 1] = int(literal < 0)
+        if any(-literal in row for literal in row):
+            continue
+        if weight:
+            lost[tuple(false)] += weight
+        else:
+            model[tuple(false)] = False
+    if not model.any():
+        raise no_worlds(problem.theory, problem.evidence, clock.LEAST)
+    best = np.flatnonzero(model & (lost == lost[model].min()))
+    limit = MAX_WORLDS if every else top
+    if top > len(best):
+        best = np.flatnonzero(model)
+        if len(best) > MAX_WORLDS:
+            return None
+        best = best[np.argsort(lost.ravel()[best], kind="stable")]
+    values = (best[:limit, None] >> np.arange(atoms)[::-1]) & 1 == 1
+    worlds = tuple(problem.look(row) for row in values.tolist())
+    assert all(world.keeps for world in worlds)
+    complete = every and len(best) <= limit
+    return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
+
+
 def _method(problem: Problem, *, soft: bool) -> str:
     """Return the method by which exact answers are quick, or quickly refused."""
     split = _split(problem, soft=soft)
@@ -141,39 +186,52 @@ def _is_wide(problem: Problem) -> bool:
     return len(names) > WIDTH and order(scopes, len(names), frozenset(), False)[1] > WIDTH
 
 
-def _open(clauses: WeightedClauses) -> Iterator[tuple[int, ...]]:
+def _open(clauses: Clauses) -> Iterator[tuple[int, ...]]:
     """Yield the atoms of each clause that hard units, propagated, leave open; nothing where they clash."""
-    rows = list(rows_of(clauses.literals, clauses.starts))
-    hard = (clauses.weights == 0).tolist()
-    true: set[int] = set()
-    units = [row[0] for row, firm in zip(rows, hard, strict=True) if firm and len(row) == 1]
-    while units:
-        clock.tick()
-        true.update(units)
-        if any(-literal in true for literal in units):
-            return
-        units = []
-        for row, firm in zip(rows, hard, strict=True):
-            if firm and true.isdisjoint(row):
-                left = [literal for literal in row if -literal not in true]
-                if len(left) == 1:
-                    units += left
-    for row in rows:
-        if true.isdisjoint(row):
-            yield tuple({abs(literal): None for literal in row if -literal not in true})
+    known = propagated(list(clauses.where(clauses.weights == 0).rows()), clock.tick)
+    if known is None:
+        return
+    fixed, _ = known
+    for row in clauses.rows():
+        if not is_true(row, fixed):
+            yield tuple(dict.fromkeys(map(abs, under(row, fixed))))
 
 
 def _is_quick(component: Component) -> bool:
     return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
 
 
-def hard_split(problem: Problem) -> Split | None:
-    """Return the hard formulae and the evidence, taken apart; None: they clash."""
-    return _split(problem, soft=False)
-
-
 def _split(problem: Problem, *, soft: bool) -> Split | None:
     return split_of(problem.theory, problem.evidence, problem.known, soft=soft)
+
+
+def liked(clauses: Clauses) -> Bools:
+    """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
+    pull = np.repeat(_pulls(clauses), clauses.sizes) * np.sign(clauses.literals)
+    return np.bincount(np.abs(clauses.literals), pull, clauses.variables + 1)[1:] > 0
+
+
+def descended(clauses: Clauses, x: Bools, deadline: float) -> Bools:
+    """Return the world that the best flips lead to from ``x``, until none helps or time is over."""
+    weights = _pulls(clauses)
+    weights[weights == 0] = 1 + weights.sum()  # hard
+    x = x.copy()
+    variable, wanted = np.abs(clauses.literals) - 1, clauses.literals > 0
+    clause = np.repeat(np.arange(len(weights)), clauses.sizes)
+    for _ in range(10 * clauses.variables):
+        true = x[variable] == wanted
+        number = np.bincount(clause, true, len(weights))
+        alone = np.where(number == 0, weights, np.where(number == 1, -weights, 0.0))[clause]
+        gain = np.bincount(variable, np.where(true == (alone < 0), alone, 0.0), clauses.variables)
+        best = int(gain.argmax())
+        if gain[best] <= 0 or clock.spent(deadline):
+            break
+        x[best] ^= True
+    return x
+
+
+def _pulls(clauses: Clauses) -> NDArray[np.float64]:
+    return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
 
 
 class _Search:
@@ -193,7 +251,7 @@ class _Search:
     ) -> None:
         self.problem, self.deadline, self.top, self.every = problem, deadline, top, every
         self.tell, self.enough, self.start, self.jobs, self.stack = tell, enough, start, jobs, stack
-        self.rows: Rows | None = None  # None: too large as clauses
+        self.clauses: Clauses | None = None  # None: too large as clauses
         self.worlds: dict[tuple[bool, ...], Judged] = {}
         self.least: Judged | None = None
         self.proven: list[Judged] = []
@@ -253,20 +311,22 @@ class _Search:
         atoms = len(self.problem.theory.atoms)
         if self.start is not None:
             self._add(self.start)
-        if self.rows is None:
+        clauses = self.clauses
+        if clauses is None:
             self._add([False] * atoms)  # where nothing is hard there is a world however short the time
             self._find_model()
             return
-        liked = self.rows.liked()
-        self._add(liked[:atoms].tolist())
-        if atoms == self.rows.variables and atoms and not self._settled():
+        world = liked(clauses)
+        self._add(world[:atoms].tolist())
+        if atoms == clauses.variables and atoms and not self._settled():
             until = min(self.deadline, clock.now() + _DESCENT)
-            self._add(self.rows.descended(liked, until).tolist())
-        if self._settled() or self.least is not None or len(self.rows.literals) > _MAX_LITERALS:
+            self._add(descended(clauses, world, until).tolist())
+        if self._settled() or self.least is not None or len(clauses.literals) > _MAX_LITERALS:
             return
-        phases = np.where(liked, 1, -1) * np.arange(1, self.rows.variables + 1)
+        phases = np.where(world, 1, -1) * np.arange(1, clauses.variables + 1)
         until = min(self.deadline, clock.now() + clock.LEAST)
-        self._take(model_of(self.rows.hard(), self.rows.variables, phases.tolist(), until))
+        hard = clauses.where(clauses.weights == 0).rows()
+        self._take(model_of(hard, clauses.variables, phases.tolist(), until))
 
     def _find_model(self) -> None:
         """Have a SAT solver find some model where clauses for all of the theory would be too many."""
@@ -308,7 +368,7 @@ class _Search:
             x[: len(theory.atoms), 0] = self.start
         solver = None
         if not soft and self.ended:  # RC2 is not there to do that
-            solver = solving(rows_of(clauses.literals, clauses.starts), conflicts=_CONFLICTS)
+            solver = solving(clauses.rows(), conflicts=_CONFLICTS)
         for number, size in enumerate(_WALKS if soft else _FOCUSED):
             begun = x[:, number]
             if soft:
@@ -324,15 +384,14 @@ class _Search:
             if self._over():
                 return
 
-    def _few_clauses(self) -> WeightedClauses | None:
+    def _few_clauses(self) -> Clauses | None:
         """Return theory and evidence as clauses, hard formulae with atoms of their own; None: too many."""
         clauses = self.problem.weighted_clauses()
         if clauses is not None or any(self.problem.weights):
             return clauses
-        if self.rows is None or len(self.rows.literals) > _MAX_LITERALS:
+        if self.clauses is None or len(self.clauses.literals) > _MAX_LITERALS:
             return None
-        literals, starts, weights, variables = self.rows
-        return WeightedClauses(variables, literals, starts, np.zeros(len(weights), np.int64))
+        return self.clauses
 
     def _run_plainly(self, rng: np.random.Generator) -> None:
         """Anneal without compiled code: for a while, or for good where there is no time to load any."""
@@ -373,11 +432,9 @@ class _Search:
         """Give the question to RC2."""
         try:
             with clock.until(self.deadline):
-                self.rows = self.problem.clauses()
-            literals, starts, weights, variables = self.rows
+                self.clauses = self.problem.clauses()
             atoms = len(self.problem.theory.atoms)
-            packed = literals, starts
-            asked = maxsat(packed, weights, variables, atoms=atoms, top=self.top, every=self.every)
+            asked = maxsat(self.clauses, atoms=atoms, top=self.top, every=self.every)
             self.answers = self.stack.enter_context(asked)
         except (LimitExceeded, NoAnswer, OSError):  # too large as clauses, or no process can be started
             self.ended = True
@@ -503,9 +560,5 @@ class _Search:
         return Found(tuple(worlds), self.bound, optimal, method, self.every and self.all, self.sweeps)
 
     def _nothing(self) -> NoWorlds:
-        given = self.problem.evidence
-        if given is not None:
-            seconds = clock.left(max(self.deadline, clock.now() + clock.LEAST))
-            if satisfiable(self.problem.theory, seconds=seconds) is False:
-                given = None
-        return NoWorlds(given)
+        seconds = clock.left(max(self.deadline, clock.now() + clock.LEAST))
+        return no_worlds(self.problem.theory, self.problem.evidence, seconds)

@@ -15,7 +15,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lbm.knowledge.clauses import Clauses
+
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
 _MOMENT: Final = 0.05  # seconds that a process may take to stop, before another one is started
 _KEPT: Final = 1 << 20  # literals of a problem after which a process is not kept: it has grown large
 _LAST: Final = ("end", "failed", "count", "stopped")  # after these there is nothing more to say
-_WHOLE: Final = 1 << 63
-
-Clause = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +102,7 @@ class Answers:
 
 @contextmanager
 def maxsat(
-    clauses: Iterable[Clause] | tuple[NDArray[np.int32], NDArray[np.int64]],
-    weights: Sequence[int] | NDArray[np.int64],
-    variables: int,
-    *,
-    atoms: int | None = None,
-    top: int = 1,
-    every: bool = False,
+    clauses: Clauses, *, atoms: int | None = None, top: int = 1, every: bool = False
 ) -> Iterator[Answers]:
     """Start RC2 on weighted clauses; what it finds comes as events until the ``with`` block is left.
 
@@ -117,16 +110,9 @@ def maxsat(
 
     Parameters
     ----------
-    clauses
-        Each a list of literals: ``+i`` is variable i, counted from 1, and ``-i`` its negation. Or all of
-        them packed: literals, and where each clause starts.
-    weights
-        One for each clause, whole numbers of any size from 1 up, or 0 for a hard clause.
-    variables
-        How many there are.
     atoms
-        How many of them, the first ones, make a world; all of them if None. The others must be functions
-        of these, or of no interest.
+        How many of the variables, the first ones, make a world; all of them if None. The others must be
+        functions of these, or of no interest.
     top
         How many worlds are wanted, in order of the weight they lose.
     every
@@ -134,29 +120,26 @@ def maxsat(
     """
     header = {
         "task": "maxsat",
-        "variables": variables,
-        "atoms": variables if atoms is None else atoms,
+        "variables": clauses.variables,
+        "atoms": clauses.variables if atoms is None else atoms,
         "top": top,
         "every": every,
     }
-    with _asked(header, clauses, weights) as answers:
+    with _asked(header, clauses, clauses.weights) as answers:
         yield answers
 
 
 def model_count(
-    clauses: Iterable[Clause],
-    variables: int,
-    project: Sequence[int] | None = None,
-    *,
-    seconds: float | None,
+    clauses: Clauses, project: Sequence[int] | None = None, *, seconds: float | None
 ) -> int | None:
     """Return how many worlds over all variables keep the clauses, counted by Ganak; None: no answer in time.
 
     With ``project``, how many worlds over these variables can be extended to one that does.
     """
-    header = {"task": "count", "variables": variables, "project": None if project is None else list(project)}
+    kept = None if project is None else list(project)
+    header = {"task": "count", "variables": clauses.variables, "project": kept}
     deadline = math.inf if seconds is None else clock.now() + seconds
-    with _asked(header, clauses, ()) as answers:
+    with _asked(header, clauses) as answers:
         found = answers._next(deadline)
     if found is None or found["kind"] != "count":
         return None
@@ -177,17 +160,15 @@ def prepare() -> None:
 
 @contextmanager
 def _asked(
-    header: dict[str, Any],
-    clauses: Iterable[Clause] | tuple[NDArray[np.int32], NDArray[np.int64]],
-    weights: Sequence[int] | NDArray[np.int64],
+    header: dict[str, Any], clauses: Clauses, weights: NDArray[Any] | None = None
 ) -> Iterator[Answers]:
-    import numpy as np  # not before a process has been started
+    import numpy as np
 
-    literals = _literals(clauses)
-    if isinstance(weights, np.ndarray) or all(weight < _WHOLE for weight in weights):
-        header["whole"] = np.asarray(weights, np.int64)
+    literals = np.insert(clauses.literals, clauses.starts[1:], 0)  # a 0 after each clause
+    if weights is None or weights.dtype != object:
+        header["whole"] = weights
     else:
-        header["weights"] = list(weights)
+        header["weights"] = weights.tolist()
     helper = _taken()
     try:
         answers = Answers(helper, header, literals)
@@ -198,24 +179,6 @@ def _asked(
         yield answers
     finally:
         answers.close()
-
-
-def _literals(
-    clauses: Iterable[Clause] | tuple[NDArray[np.int32], NDArray[np.int64]],
-) -> NDArray[np.int32]:
-    """Return clauses one after the other, with a 0 after each."""
-    import numpy as np
-
-    if isinstance(clauses, tuple) and len(clauses) == 2 and isinstance(clauses[0], np.ndarray):
-        literals, starts = clauses
-        return np.insert(np.asarray(literals, np.int32), np.asarray(starts)[1:], 0)
-    found: list[int] = []
-    for number, clause in enumerate(clauses):
-        found.extend(clause)
-        found.append(0)
-        if not number % 4096:
-            clock.tick()
-    return np.array(found, np.int32)
 
 
 # --- the process -----------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 
 from lbm.errors import LbmError, NoAnswer
 from lbm.knowledge.formula import Formula
@@ -26,14 +25,12 @@ def count_aside(
     if given is not None:
         hard.append(given)
     try:
-        clauses = weighted_clauses(Theory(hard, atoms=theory.atoms)).clauses
+        clauses = weighted_clauses(Theory(hard, atoms=theory.atoms))
     except LbmError:
         return None
-    starts, literals = clauses.starts.tolist(), clauses.literals.tolist()
-    rows = [literals[begin:end] for begin, end in pairwise(starts)]
     place = {name: number for number, name in enumerate(theory.atoms, start=1)}
     kept = None if project is None else [place[name] for name in dict.fromkeys(project)]
-    number = aside.model_count(rows, len(clauses.atoms), kept, seconds=left(deadline))
+    number = aside.model_count(clauses, kept, seconds=left(deadline))
     if number is None:
         raise NoAnswer("the models were not counted within the seconds allowed: allow more")
     return number

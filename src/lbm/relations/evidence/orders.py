@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.compiled import compiled
-from lbm.reasoning.engine.presolve import WeightedClauses
 from lbm.relations.evidence.rules import term_parts
 from lbm.relations.evidence.walk import LANES
 
@@ -58,7 +58,7 @@ class Order:
         return (first, second) if value else (second, first)
 
 
-def recognise(clauses: WeightedClauses, names: Sequence[tuple[str, bool]]) -> Order | None:
+def recognise(clauses: Clauses, names: Sequence[tuple[str, bool]]) -> Order | None:
     """Return the order that these clauses describe; None: they describe none, or more than an order.
 
     Parameters
@@ -109,7 +109,7 @@ def _ends(names: Sequence[tuple[str, bool]]) -> tuple[Ints, Ints, int] | None:
     return np.array(before, np.int64), np.array(behind, np.int64), len(things)
 
 
-def _circles(clauses: WeightedClauses, starts: Ints, before: Ints, behind: Ints) -> bool:
+def _circles(clauses: Clauses, starts: Ints, before: Ints, behind: Ints) -> bool:
     """Return whether each clause forbids one circle of three things; equal clauses are one already."""
     literals = clauses.literals[starts[:, None] + np.arange(3)].astype(np.int64)
     atoms = np.abs(literals) - 1

@@ -15,7 +15,6 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answer import Marginals
 from lbm.reasoning.clock import deadline_in, left, spent
-from lbm.reasoning.engine.presolve import WeightedClauses
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.relations.evidence import orders
@@ -203,7 +202,7 @@ class _Run:
         must = orders.closure(order, known if self.weight is None else [])
         if must is None:
             raise NoWorlds
-        log_gain = order.gain / 10**self.ready.digits
+        log_gain = order.gain / 10**self.ready.clauses.digits
         if self.weight is not None:
             for atom, value in known:
                 log_gain[order.ends(atom, value)] += self.weight
@@ -247,9 +246,9 @@ class _Run:
 
     def _others(self, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
         """Answer what is asked about atoms of no order."""
-        clauses, digits = self.ready.clauses, self.ready.digits
+        clauses = self.ready.clauses
         if self.weight is not None and labels:
-            (clauses, digits), labels = self.ready.with_labels(labels, self.weight), {}
+            clauses, labels = self.ready.with_labels(labels, self.weight), {}
         residual = reduce(clauses, labels)
         # What is asked may lie elsewhere, and hard labels still have to be possible.
         if residual is None or (labels and not is_possible(residual.clauses)):
@@ -263,16 +262,16 @@ class _Run:
                 self._note(number, 0.5, "undecided")
             else:
                 wanted.setdefault(code >> 1, []).append(number)
-        temperature = self.temperature * 10**digits
+        temperature = self.temperature * 10**clauses.digits
         for component in sorted({int(residual.components[atom]) for atom in wanted}):
             clauses, old = residual.part(component)
             mine = [i for i, atom in enumerate(old.tolist()) if atom in wanted]
-            answer = self._exactly if clauses.atoms <= EXACT_ATOMS else self._by_chains
+            answer = self._exactly if clauses.variables <= EXACT_ATOMS else self._by_chains
             for i, (chance, status, said) in answer(clauses, mine, temperature).items():
                 for number in wanted[int(old[i])]:
                     self._note(number, chance, status, said, negated=bool(residual.code[number - 1] & 1))
 
-    def _exactly(self, clauses: WeightedClauses, asked: Sequence[int], temperature: float) -> _Parts:
+    def _exactly(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
         theory = _as_theory(clauses)
         seconds = left(self.deadline)
         found = Reasoner(theory).marginals(method="exact", temperature=temperature, seconds=seconds)
@@ -285,7 +284,7 @@ class _Run:
             for i, chance in chances.items()
         }
 
-    def _by_chains(self, clauses: WeightedClauses, asked: Sequence[int], temperature: float) -> _Parts:
+    def _by_chains(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
         models, fixed = begin(clauses, asked, self.rng)
         if not len(models):
             raise NoWorlds
@@ -297,13 +296,13 @@ class _Run:
             clauses, temperature, models, watched, self.rng, sweeps=self.sweeps, deadline=self.deadline
         )
         self.done = max(self.done, done)
-        self.note = f"{clauses.atoms} open atoms are too many to sum over"
+        self.note = f"{clauses.variables} open atoms are too many to sum over"
         if self.sweeps is None and not all(said.converged for said in found.values()):
             found = self._otherwise(clauses, found, temperature)
         return told | {i: (said.probability, "undecided", said) for i, said in found.items()}
 
     def _otherwise(
-        self, clauses: WeightedClauses, found: dict[int, Estimate], temperature: float
+        self, clauses: Clauses, found: dict[int, Estimate], temperature: float
     ) -> dict[int, Estimate]:
         """Return what chains say that may break a clause on their way, if more of them agree."""
         self.note += "; chains among the models did not agree"
@@ -344,14 +343,13 @@ def _rounded(chance: float) -> float:
     return 0.5 if abs(chance - 0.5) < EVEN else chance
 
 
-def _as_theory(clauses: WeightedClauses) -> Theory:
-    names = tuple(f"x{i}" for i in range(1, clauses.atoms + 1))
-    packed = Clauses(names, clauses.literals, clauses.starts)
-    return Theory.from_clauses(packed, clauses.weights if clauses.weights.any() else None)
+def _as_theory(clauses: Clauses) -> Theory:
+    names = tuple(f"x{i}" for i in range(1, clauses.variables + 1))
+    return Theory.from_clauses(replace(clauses, atoms=names))
 
 
 def _clash(ready: Prepared, labels: Mapping[int, bool]) -> NoWorlds:
     """Return the error for labels that clash with the rules; it names a minimal set of them."""
     kept = clashing(ready.clauses, [number if value else -number for number, value in labels.items()])
-    named = {ready.atoms[abs(literal) - 1]: literal > 0 for literal in kept}
+    named = {ready.clauses.atoms[abs(literal) - 1]: literal > 0 for literal in kept}
     return ClashingLabels(named) if named else NoWorlds()

@@ -7,7 +7,7 @@ Labels settle much by propagation, and what stays open says each thing once: whe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,11 +16,12 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lbm.errors import NoWorlds, UnknownAtom, WeightError
+from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom_name
-from lbm.knowledge.numbers import Weight, as_weight, digits_of
+from lbm.knowledge.numbers import Weight, as_weight, digits_of, whole
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import weighted_clauses
-from lbm.reasoning.engine.presolve import WeightedClauses, presolve
+from lbm.reasoning.engine.presolve import presolve
 from lbm.relations.evidence.orders import Order, recognise
 
 DIGITS: Final = 6
@@ -49,10 +50,10 @@ class Residual:
 
     value: NDArray[np.int8]
     code: Codes
-    clauses: WeightedClauses
+    clauses: Clauses
     components: NDArray[np.int32]
 
-    def part(self, component: int) -> tuple[WeightedClauses, Ints]:
+    def part(self, component: int) -> tuple[Clauses, Ints]:
         """Return the clauses of a component, atoms renumbered, and the old number of each atom, from 0."""
         clauses = self.clauses
         wanted = self.components == component
@@ -65,7 +66,7 @@ class Residual:
         literals = clauses.literals[there]
         renamed = (np.sign(literals) * new[np.abs(literals) - 1]).astype(np.int32)
         starts = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
-        return WeightedClauses(len(old), renamed, starts, clauses.weights[kept]), old
+        return Clauses((), renamed, starts, clauses.weights[kept], len(old)), old
 
 
 def label_weight(weight: float) -> Weight:
@@ -78,14 +79,14 @@ def label_weight(weight: float) -> Weight:
     return exact
 
 
-def reduce(problem: WeightedClauses, labels: Mapping[int, bool]) -> Residual | None:
+def reduce(problem: Clauses, labels: Mapping[int, bool]) -> Residual | None:
     """Return what is left where the labels hold; None: propagation finds that rules and labels clash.
 
     Units are propagated, and literals that imply one another in a circle of two-literal clauses become one;
     then again, until nothing changes. Models stay the same, one to one but for atoms nothing is said of.
     """
-    value = np.zeros(problem.atoms, np.int8)
-    code = 2 * np.arange(problem.atoms)
+    value = np.zeros(problem.variables, np.int8)
+    code = 2 * np.arange(problem.variables)
     while True:
         found = presolve(problem, pure=False, fixed=labels)
         if found is None:
@@ -111,13 +112,13 @@ def _follow(value: NDArray[np.int8], code: Codes, fixed: NDArray[np.int8], kept:
     code[there] = np.where(new[atoms] >= 0, 2 * new[atoms] + signs, -1)
 
 
-def _leaders(problem: WeightedClauses) -> Codes | None:
+def _leaders(problem: Clauses) -> Codes | None:
     """Return the first literal that each literal equals by clauses of two; None: one equals its negation."""
     sizes = np.diff(problem.starts)
     pairs = problem.starts[:-1][(sizes == 2) & (problem.weights == 0)]
     codes = 2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)
     left, right = codes[pairs], codes[pairs + 1]
-    width = 2 * problem.atoms
+    width = 2 * problem.variables
     if not len(pairs):
         return np.arange(width)
     rows, columns = np.concatenate([left ^ 1, right ^ 1]), np.concatenate([right, left])
@@ -133,10 +134,10 @@ def _leaders(problem: WeightedClauses) -> Codes | None:
     return np.asarray(2 * lead + ~positive, np.int64)
 
 
-def _renamed(problem: WeightedClauses, leaders: Codes) -> WeightedClauses:
+def _renamed(problem: Clauses, leaders: Codes) -> Clauses:
     codes = leaders[2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)]
     literals = np.where(codes & 1, -(codes >> 1) - 1, (codes >> 1) + 1).astype(np.int32)
-    return WeightedClauses(problem.atoms, literals, problem.starts, problem.weights)
+    return replace(problem, literals=literals)
 
 
 # --- rules made ready -----------------------------------------------------------------------------------
@@ -148,8 +149,8 @@ class Prepared:
 
     Attributes
     ----------
-    atoms
-        The atoms by number, from 1; definitional ones follow, which have no number in ``place``.
+    place
+        The number of each atom, from 1; definitional ones have none.
     clauses
         The rules; weights are whole, times 10^digits, and 0 for a hard clause.
     bare
@@ -160,10 +161,8 @@ class Prepared:
         For the atoms of ``bare`` in one of them, their numbers there.
     """
 
-    atoms: tuple[str, ...]
     place: Mapping[str, int]
-    clauses: WeightedClauses
-    digits: int
+    clauses: Clauses
     bare: Residual
     orders: dict[int, Order]
     within: dict[int, int]
@@ -186,28 +185,20 @@ class Prepared:
         code = int(self.bare.code[number - 1])
         return self.within[code >> 1], bool(code & 1)
 
-    def with_labels(self, labels: Mapping[int, bool], weight: float) -> tuple[WeightedClauses, int]:
-        """Return the rules and every label as one more clause, of this weight; and the digits of weights."""
+    def with_labels(self, labels: Mapping[int, bool], weight: float) -> Clauses:
+        """Return the rules and every label as one more clause, of this weight."""
         exact = label_weight(weight)
-        digits = max(self.digits, digits_of(exact))
         old = self.clauses
-        units = np.array([number if value else -number for number, value in labels.items()], np.int32)
-        added = np.full(len(units), int(exact * 10**digits), np.int64)
-        clauses = WeightedClauses(
-            old.atoms,
-            np.concatenate([old.literals, units]),
-            np.concatenate([old.starts, old.starts[-1] + 1 + np.arange(len(units))]),
-            np.concatenate([old.weights * 10 ** (digits - self.digits), added]),
-        )
-        return clauses, digits
+        digits = max(old.digits, digits_of(exact))
+        units = [[number if value else -number] for number, value in labels.items()]
+        added = Clauses.of(units, [whole(exact, digits)] * len(units))
+        scaled = replace(old, weights=old.weights * 10 ** (digits - old.digits), digits=digits)
+        return scaled.joined(added)
 
 
 def prepare(theory: Theory) -> Prepared:
     """Return ground rules made ready for labels; raise NoWorlds if propagation finds that they clash."""
-    packed = weighted_clauses(theory)
-    atoms, literals, starts = packed.clauses.atoms, packed.clauses.literals, packed.clauses.starts
-    weights = np.zeros(len(packed.clauses), np.int64) if packed.weights is None else packed.weights
-    clauses = WeightedClauses(len(atoms), literals, starts, weights)
+    clauses = weighted_clauses(theory)
     bare = reduce(clauses, {})
     if bare is None:
         raise NoWorlds
@@ -226,4 +217,4 @@ def prepare(theory: Theory) -> Prepared:
         if order is not None:
             orders[component] = order
             within.update((atom, i) for i, atom in enumerate(members))
-    return Prepared(atoms, place, clauses, packed.scale, bare, orders, within)
+    return Prepared(place, clauses, bare, orders, within)

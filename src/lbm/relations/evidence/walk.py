@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import NoAnswer
+from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.clock import spent
 from lbm.reasoning.engine.compiled import compiled
-from lbm.reasoning.engine.presolve import WeightedClauses
+from lbm.reasoning.proof import smallest
 from lbm.reasoning.sampling.diagnostics import Estimate, estimates
 
 LANES: Final = 64
@@ -44,7 +45,7 @@ Ints = NDArray[np.int64]
 
 
 def begin(
-    clauses: WeightedClauses, watched: Collection[int], rng: np.random.Generator
+    clauses: Clauses, watched: Collection[int], rng: np.random.Generator
 ) -> tuple[Bools, dict[int, bool]]:
     """Return models far apart, with each watched atom true in one and false in another if it can be.
 
@@ -56,9 +57,9 @@ def begin(
     fixed: dict[int, bool] = {}
     with closing(_Oracle(clauses)) as oracle:
         for _ in range(LANES):
-            model = oracle.solve(rng.random(clauses.atoms) < 0.5)
+            model = oracle.solve(rng.random(clauses.variables) < 0.5)
             if model is None:
-                return np.zeros((0, clauses.atoms), bool), {}
+                return np.zeros((0, clauses.variables), bool), {}
             found.setdefault(model.tobytes(), model)
         for atom in sorted(watched):
             values = {bool(model[atom]) for model in found.values()}
@@ -73,13 +74,13 @@ def begin(
     return np.array(list(found.values())[::-1]), fixed
 
 
-def is_possible(clauses: WeightedClauses) -> bool:
+def is_possible(clauses: Clauses) -> bool:
     """Return whether some world keeps the hard clauses."""
     with closing(_Oracle(clauses)) as oracle:
         return oracle.solve(None) is not None
 
 
-def clashing(clauses: WeightedClauses, literals: Collection[int]) -> list[int]:
+def clashing(clauses: Clauses, literals: Collection[int]) -> list[int]:
     """Return some of the literals that the hard clauses do not allow together, none of them needless.
 
     None at all: the clauses allow no world, with or without them.
@@ -87,24 +88,27 @@ def clashing(clauses: WeightedClauses, literals: Collection[int]) -> list[int]:
     with closing(_Oracle(clauses)) as oracle:
         kept = oracle.core(literals)
         assert kept is not None, "the literals are allowed together"
-        for literal in sorted(kept, key=abs):
-            if literal in kept:
-                fewer = oracle.core([other for other in kept if other != literal])
-                kept = kept if fewer is None else fewer
-        return sorted(kept, key=abs)
+
+        def clash(some: Collection[int]) -> Collection[int] | bool:
+            nonlocal kept
+            fewer = oracle.core([literal for literal in kept or () if literal in set(some)])
+            kept = kept if fewer is None else fewer
+            return False if fewer is None else fewer
+
+        found, _ = smallest([[literal] for literal in sorted(kept, key=abs, reverse=True)], clash)
+        return sorted(found, key=abs)
 
 
 class _Oracle:
     """A solver that holds the hard clauses; random worlds lead it to models of all kinds."""
 
-    def __init__(self, clauses: WeightedClauses) -> None:
+    def __init__(self, clauses: Clauses) -> None:
         from pysat.solvers import Solver
 
         self.solver: Any = Solver(name="minisat22")
-        self.atoms = clauses.atoms
-        starts, literals = clauses.starts.tolist(), clauses.literals.tolist()
-        for j in np.flatnonzero(clauses.weights == 0).tolist():
-            self.solver.add_clause(literals[starts[j] : starts[j + 1]])
+        self.atoms = clauses.variables
+        for clause in clauses.where(clauses.weights == 0).rows():
+            self.solver.add_clause(clause)
 
     def close(self) -> None:
         self.solver.delete()
@@ -137,7 +141,7 @@ class _Oracle:
 
 
 def walk(
-    clauses: WeightedClauses,
+    clauses: Clauses,
     temperature: float,
     models: Bools,
     watched: Collection[int],
@@ -156,7 +160,7 @@ def walk(
     columns = np.array(sorted(watched), np.int64)
     starts = models[np.arange(LANES) % len(models)]
     seen = ((x[:, columns], score) for x, score in _states(clauses, temperature, starts, rng))
-    found, done = judged(seen, clauses.atoms, sweeps=sweeps, deadline=deadline)
+    found, done = judged(seen, clauses.variables, sweeps=sweeps, deadline=deadline)
     # Where all chains began alike and stayed so, they may have missed the other models.
     sure = {}
     for column, said in zip(columns.tolist(), found, strict=True):
@@ -204,7 +208,7 @@ def _judge(kept: list[Bools], scores: list[Floats]) -> list[Estimate]:
 
 
 def _states(
-    clauses: WeightedClauses, temperature: float, starts: Bools, rng: np.random.Generator
+    clauses: Clauses, temperature: float, starts: Bools, rng: np.random.Generator
 ) -> Iterator[tuple[Bools, Floats]]:
     """Yield all chains after every sweep: states, shape (LANES, atoms), and scores, shape (LANES,)."""
     x = starts.astype(np.int8)
@@ -213,17 +217,17 @@ def _states(
     owner = np.repeat(np.arange(len(clauses)), np.diff(clauses.starts))
     order = np.argsort(codes >> 1, kind="stable")
     within, signs = owner[order], (codes[order] & 1).astype(np.int8)
-    first = np.searchsorted(codes[order] >> 1, np.arange(clauses.atoms + 1))
+    first = np.searchsorted(codes[order] >> 1, np.arange(clauses.variables + 1))
     true = np.zeros((LANES, len(clauses)), np.int32)
-    breaks = np.zeros((LANES, clauses.atoms), np.int32)
-    change = np.zeros((LANES, clauses.atoms), np.int64)
+    breaks = np.zeros((LANES, clauses.variables), np.int32)
+    change = np.zeros((LANES, clauses.variables), np.int64)
     prepare(codes, clauses.starts, clauses.weights, x, true, breaks, change)
     assert (true[:, clauses.weights == 0] > 0).all(), "a solver's model breaks a clause"
     score = (true > 0) @ clauses.weights.astype(np.float64)
     while True:
         gained = sweep(
             codes, clauses.starts, clauses.weights, first, within, signs, x, true, breaks, change,
-            rng.permutation(clauses.atoms), rng.random((LANES, clauses.atoms)), temperature,
+            rng.permutation(clauses.variables), rng.random((LANES, clauses.variables)), temperature,
         )  # fmt: skip
         score = score + gained
         yield x.astype(bool), score / temperature

@@ -72,13 +72,11 @@ class Size:
 def _measure(theory: Theory) -> Size:
     from lbm.knowledge.clauses import as_clause
     from lbm.knowledge.formula import postorder
-    from lbm.knowledge.theory import PackedStatements
     from lbm.knowledge.weighted import counter_cells
 
     hard, soft = shared.count_statements(theory)
-    packed = theory.statements
-    if isinstance(packed, PackedStatements):
-        literals = len(packed.clauses.literals)  # a clause of k literals has k cubes
+    if theory.clauses is not None:
+        literals = len(theory.clauses.literals)  # a clause of k literals has k cubes
         return Size(hard, soft, len(theory), literals, cubes=literals)
     clauses = literals = 0
     depth: dict[Formula, int] = {}

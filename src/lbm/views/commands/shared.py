@@ -391,11 +391,5 @@ def formulae_counted(hard: int, soft: int) -> str:
 
 def count_statements(theory: Theory) -> tuple[int, int]:
     """Return the numbers of hard and of soft formulae."""
-    from lbm.knowledge.theory import PackedStatements
-
-    packed = theory.statements
-    if isinstance(packed, PackedStatements):
-        soft = 0 if packed.weights is None else int((packed.weights != 0).sum())
-    else:
-        soft = sum(statement.weight is not None for statement in packed)
-    return len(theory) - soft, soft
+    hard = theory.weights.count(None)
+    return hard, len(theory) - hard
