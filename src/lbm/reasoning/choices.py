@@ -21,9 +21,3 @@ POPULATION: Final = "population"
 
 MODES: Final = ("entailed", "preferred")
 """What may follow: a formula true in every model, or in every best one."""
-
-
-def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:
-    """Raise unless ``chosen`` is one of the choices."""
-    if chosen not in choices:
-        raise ValueError(f"expected a {what} among {', '.join(choices)}, got {chosen!r}")

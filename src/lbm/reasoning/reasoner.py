@@ -24,7 +24,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answer import Answer, Draws, Marginals
 from lbm.reasoning.assign import assign
-from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION, check_choice
+from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
 from lbm.reasoning.clock import deadline_in, halfway, partway, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
 from lbm.reasoning.components.trees import Trees, Weighed
@@ -342,7 +342,7 @@ class Reasoner:
         seconds: float | None = SECONDS,
     ) -> Settled:
         """Return what is proven of a formula, with its reasons or a world that speaks against it."""
-        check_choice("mode", mode, MODES)
+        _check_choice("mode", mode, MODES)
         asked, evidence = self._formula(query, "query"), self._evidence(given)
         preferred = mode == "preferred"
         found = settle(
@@ -709,7 +709,7 @@ class Reasoner:
     # -- at the door --
 
     def _about(self, distribution: str, temperature: float, confidence: float) -> Distribution:
-        check_choice("distribution", distribution, DISTRIBUTIONS)
+        _check_choice("distribution", distribution, DISTRIBUTIONS)
         for name, value in (("temperature", temperature), ("confidence", confidence)):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} is a positive, finite number, got {value}")
@@ -747,7 +747,7 @@ def _effort(
 ) -> _Effort:
     import numpy as np
 
-    check_choice("method", method, methods)
+    _check_choice("method", method, methods)
     if sweeps is not None and sweeps < 1:
         raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
     return _Effort(method, sweeps, deadline_in(seconds), np.random.default_rng(seed))
@@ -782,6 +782,11 @@ def _held() -> int:
     return sum(len(reasoner.theory) for reasoner in _ready.values())
 
 
+def _check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:
+    if chosen not in choices:
+        raise ValueError(f"expected a {what} among {', '.join(choices)}, got {chosen!r}")
+
+
 class _Function(Protocol[_P, _Said_co]):
     def __call__(self, theory: Theory | Machine, *args: _P.args, **kwargs: _P.kwargs) -> _Said_co: ...
 
@@ -793,7 +798,8 @@ def _function(method: Callable[Concatenate[Reasoner, _P], _T]) -> _Function[_P, 
     parameters = [of.replace(name="theory", annotation="Theory | Machine"), *others]
 
     def asked(theory: Theory | Machine, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return method(reasoner_for(theory), *args, **kwargs)
+        found: _T = getattr(reasoner_for(theory), method.__name__)(*args, **kwargs)
+        return found
 
     update_wrapper(asked, method)
     asked.__doc__ = inspect.getdoc(method)
