@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, disjunction, make, postorder
@@ -19,12 +20,42 @@ if TYPE_CHECKING:
 OnStep = Callable[[], object]
 """What long work calls now and then: it may raise, and so end the work."""
 
+_T = TypeVar("_T")
+
 _STEP: Final = 1024  # parts made between two calls
 _BATCH: Final = 10_000  # clauses that become lists at a time
 
 
+class Packed(Sequence[_T]):
+    """Rows of literals, as arrays; what a row stands for is made only where one is looked at."""
+
+    __slots__ = ()
+
+    literals: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    @abstractmethod
+    def _made(self, index: int, numbers: list[int]) -> _T:
+        """Return what the row with this index and these literals stands for."""
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_T]: ...
+    def __getitem__(self, index: int | slice) -> _T | list[_T]:
+        if isinstance(index, slice):
+            return [self[j] for j in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        index %= len(self)
+        return self._made(index, self.literals[self.starts[index] : self.starts[index + 1]].tolist())
+
+
 @dataclass(frozen=True, eq=False, slots=True)
-class Clauses(Sequence[Statement]):
+class Clauses(Packed[Statement]):
     """Clauses (CNF, WCNF), hard or with a weight, as arrays; a Formula is made only where one is looked at.
 
     What they say of a world x: score(x) = (weights of the soft clauses true in x)/10^digits + offset.
@@ -90,20 +121,7 @@ class Clauses(Sequence[Statement]):
         found = cls(atoms, literals, starts, whole_numbers(weights or [0] * len(rows)), variables)
         return found if groups is None else replace(found, groups=np.array(groups, np.int64))
 
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    @overload
-    def __getitem__(self, index: int) -> Statement: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Statement]: ...
-    def __getitem__(self, index: int | slice) -> Statement | list[Statement]:
-        if isinstance(index, slice):
-            return [self[j] for j in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"clause {index} of {len(self)}")
-        index %= len(self)
-        numbers = self.literals[self.starts[index] : self.starts[index + 1]].tolist()
+    def _made(self, index: int, numbers: list[int]) -> Statement:
         formula = disjunction(self._literal(number) for number in numbers)
         return Statement(formula, int(self.weights[index]) or None)
 

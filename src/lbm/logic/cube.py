@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.knowledge.clauses import Packed
 from lbm.knowledge.formula import quote
 
 Ints = NDArray[np.int64]
@@ -48,7 +48,7 @@ class Cube:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Cubes(Sequence[Cube]):
+class Cubes(Packed[Cube]):
     """Many cubes, packed; a Cube is made only for the one that is looked at.
 
     Attributes
@@ -65,20 +65,7 @@ class Cubes(Sequence[Cube]):
     literals: Literals
     starts: Ints
 
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    @overload
-    def __getitem__(self, index: int) -> Cube: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Cube]: ...
-    def __getitem__(self, index: int | slice) -> Cube | list[Cube]:
-        if isinstance(index, slice):
-            return [self[j] for j in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"cube {index} of {len(self)}")
-        index %= len(self)
-        numbers = self.literals[self.starts[index] : self.starts[index + 1]].tolist()
+    def _made(self, _: int, numbers: list[int]) -> Cube:
         return Cube(tuple((self.atoms[abs(n) - 1], 1 if n > 0 else -1) for n in numbers))
 
     def __str__(self) -> str:

@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from lbm.errors import WeightError, WrongDistribution
 from lbm.knowledge.formula import Formula
@@ -29,41 +30,55 @@ Given = Formula | None
 _LARGEST: Final = 1e300  # exponents that chains add up without passing what a double can hold
 
 
-class Distribution(Protocol):
+class Distribution(ABC):
     """What may be asked of a distribution; all but ``problem`` is answered exactly, or too much."""
 
+    __slots__ = ()
+
     name: ClassVar[str]
+    temperature: float
 
     @property
-    def temperature(self) -> float:
-        """τ."""
-        ...
-
-    @property
+    @abstractmethod
     def said_confidence(self) -> float | None:
         """The confidence c, where it means something."""
-        ...
+
+    @property
+    @abstractmethod
+    def _exactly(self) -> tuple[Any, Theory | Machine, dict[str, Any]]:
+        """The module that answers exactly, what it is asked about, and with which options."""
 
     def probability(self, query: Formula, given: Given) -> float:
         """Return P(query | evidence)."""
-        ...
+        room, about, options = self._exactly
+        found: float = room.probability(about, query, given=given, **options)
+        return found
 
     def marginals(self, given: Given) -> dict[str, float]:
-        """Return P(atom | evidence) of every atom."""
-        ...
+        """Return P(atom | evidence) of every atom that is not definitional."""
+        room, about, options = self._exactly
+        found: dict[str, float] = room.marginals(about, given=given, **options)
+        return found
 
     def log_partition(self, given: Given) -> float:
         """Return the logarithm of the sum of the weights of all worlds that keep the evidence."""
-        ...
+        room, about, options = self._exactly
+        found: float = room.log_partition(about, given=given, **options)
+        return found
 
     def log_probability(self, world: Mapping[str, Any], given: Given) -> float:
         """Return log P(world | evidence)."""
-        ...
+        room, about, options = self._exactly
+        found: float = room.log_probability(about, world, given=given, **options)
+        return found
 
     def draw(self, n: int, rng: np.random.Generator, given: Given) -> Bools:
         """Return independent draws, shape (n, atoms)."""
-        ...
+        room, about, options = self._exactly
+        found: Bools = room.draw(about, n, rng, given=given, **options)
+        return found
 
+    @abstractmethod
     def problem(
         self,
         query: Given,
@@ -76,15 +91,14 @@ class Distribution(Protocol):
 
         ``more``: further worlds to begin in, over the atoms of the problem that gave them.
         """
-        ...
 
+    @abstractmethod
     def settled(self, given: Given) -> dict[str, bool]:
         """Return the atoms that chains leave out, since the evidence settles them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(Distribution):
     """P(x) ∝ exp(score(x)/τ) over the models of a theory."""
 
     theory: Theory
@@ -99,28 +113,8 @@ class Logical:
         return
 
     @property
-    def _options(self) -> dict[str, Any]:
-        return {"temperature": self.temperature, "known": self.known}
-
-    def probability(self, query: Formula, given: Given) -> float:
-        """Return P(query | evidence)."""
-        return exact.probability(self.theory, query, given=given, **self._options)
-
-    def marginals(self, given: Given) -> dict[str, float]:
-        """Return P(atom | evidence) of every atom."""
-        return exact.marginals(self.theory, given=given, **self._options)
-
-    def log_partition(self, given: Given) -> float:
-        """Return log Σ exp(score(x)/τ) over the models that keep the evidence."""
-        return exact.log_partition(self.theory, given=given, **self._options)
-
-    def log_probability(self, world: Mapping[str, Any], given: Given) -> float:
-        """Return log P(world | evidence)."""
-        return exact.log_probability(self.theory, world, given=given, **self._options)
-
-    def draw(self, n: int, rng: np.random.Generator, given: Given) -> Bools:
-        """Return independent draws, shape (n, atoms)."""
-        return exact.draw(self.theory, n, rng, given=given, **self._options)
+    def _exactly(self) -> tuple[Any, Theory, dict[str, Any]]:
+        return exact, self.theory, {"temperature": self.temperature, "known": self.known}
 
     def problem(
         self,
@@ -158,7 +152,7 @@ class Logical:
 
 
 @dataclass(frozen=True, slots=True)
-class OfMachine:
+class OfMachine(Distribution):
     """P(x) ∝ exp(-F(x)) of one machine as built."""
 
     machine: Machine
@@ -176,35 +170,11 @@ class OfMachine:
     def _options(self) -> dict[str, float]:
         return {"confidence": self.confidence, "temperature": self.temperature}
 
-    def probability(self, query: Formula, given: Given) -> float:
-        """Return P(query | evidence)."""
+    @property
+    def _exactly(self) -> tuple[Any, Machine, dict[str, Any]]:
         from lbm.reasoning import wells
 
-        return wells.probability(self.machine, query, given=given, **self._options)
-
-    def marginals(self, given: Given) -> dict[str, float]:
-        """Return P(atom | evidence) of every atom that is not definitional."""
-        from lbm.reasoning import wells
-
-        return wells.marginals(self.machine, given=given, **self._options)
-
-    def log_partition(self, given: Given) -> float:
-        """Return log Σ exp(-F(x)) over the worlds that keep the evidence."""
-        from lbm.reasoning import wells
-
-        return wells.log_partition(self.machine, given=given, **self._options)
-
-    def log_probability(self, world: Mapping[str, Any], given: Given) -> float:
-        """Return log P(world | evidence)."""
-        from lbm.reasoning import wells
-
-        return wells.log_probability(self.machine, world, given=given, **self._options)
-
-    def draw(self, n: int, rng: np.random.Generator, given: Given) -> Bools:
-        """Return independent draws, shape (n, atoms)."""
-        from lbm.reasoning import wells
-
-        return wells.draw(self.machine, n, rng, given=given, **self._options)
+        return wells, self.machine, self._options
 
     def problem(
         self,
