@@ -50,7 +50,7 @@ demo: setup               ## the tour: from formulae to machines, learning, rela
 # The same examples on every machine and day; SEED=7 draws others, ORDER=7 runs the tests in another order.
 test: setup               ## all tests and the examples in docstrings, README and docs
 	$(call heading,tests)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED) $(if $(ORDER),--shuffle=$(ORDER))
+	OMP_NUM_THREADS=1 PYTHONHASHSEED=$(SEED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --hypothesis-seed=$(SEED) $(if $(ORDER),--shuffle=$(ORDER))
 
 certainty: setup          ## 2,000 questions whose answers are known, asked of chains: 45 minutes; SEED=1 asks others
 	$(call heading,certainty)

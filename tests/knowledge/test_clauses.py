@@ -43,7 +43,7 @@ def test_a_packed_clause_is_the_disjunction_of_its_literals(listed):
     for i in range(len(listed)):
         assert clauses[i - len(listed)].formula is clauses[i].formula
     for index in (len(listed), -len(listed) - 1):
-        with pytest.raises(IndexError, match=f"clause {index} of {len(listed)}"):
+        with pytest.raises(IndexError, match=f"row {index} of {len(listed)}"):
             clauses[index]
 
 
