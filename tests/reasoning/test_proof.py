@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbm.errors import LimitExceeded
+from lbm.errors import LimitExceeded, NoWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atleast, atom
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.proof import Verdict, clash, entailed, find_model, prove, satisfiable
 from lbm.reasoning.solvers import sat
 from lbm.reasoning.solvers.sat import Solver
+from lbm.reasoning.status import follows
 from tests.oracles import truth, truth_table
 from tests.strategies import NAMES, formulae, theories
 
@@ -74,6 +75,19 @@ def test_what_is_entailed_follows_from_each_named_formula_and_what_is_not_is_fal
         assert all(truth(formula, ruling.world) for formula in more)
         assert not truth(query, ruling.world)
     assert entailed(theory, query, given=evidence, why=False).holds is ruling.holds
+
+
+@given(crowded, formulae(NAMES[:4], max_leaves=4), st.none() | formulae(NAMES[:4], max_leaves=4))
+def test_what_follows_is_true_in_every_model_and_nothing_follows_where_there_is_none(theory, query, evidence):
+    theory = Theory(list(theory), atoms=NAMES[:4])
+    more = [] if evidence is None else [evidence]
+    if kept_together(theory, hard_statements(theory), *more):
+        assert follows(theory, query, given=evidence) is not kept_together(
+            theory, hard_statements(theory), *more, ~query
+        )
+    else:
+        with pytest.raises(NoWorlds):
+            follows(theory, query, given=evidence)
 
 
 @given(crowded, formulae(NAMES[:4], max_leaves=4))

@@ -103,6 +103,19 @@ def test_a_theory_without_worlds_and_evidence_that_clashes_are_told_apart():
             Reasoner(Theory.parse(text)).ask("a", given="b")
 
 
+@pytest.mark.parametrize("components", [2, 30, 300])
+def test_a_component_that_no_question_mentions_is_not_taken_for_granted(components):
+    xor = ["a{0} | b{0}", "~a{0} | ~b{0}"]
+    lines = [line.format(i) for i in range(components) for line in xor]
+    fine = Reasoner(Theory.parse("\n".join(lines)))
+    assert fine.ask("a0", given="a1 | b1").probability == 0.5
+    last = components - 1
+    clashing = [f"a{last} | ~b{last}", f"~a{last} | b{last}"]
+    for soft in ([], ["2: a0"]):
+        with pytest.raises(NoWorlds, match="allow no world"):
+            Reasoner(Theory.parse("\n".join([*lines, *clashing, *soft]))).ask("a0", given="a1 | b1")
+
+
 def test_what_ties_too_many_atoms_together_is_left_to_other_methods():
     names = [f"a{i}" for i in range(MAX_ASKED + 1)]
     theory = Theory([f"{a} | {b}" for a, b in pairwise(names)])
@@ -118,8 +131,10 @@ def test_tables_past_their_limit_are_left_to_other_methods():
     names = [f"x{i}" for i in range(40)]
     lines = ["{} | {} | {}".format(*rng.sample(names, 3)) for _ in range(90)]
     theory = Theory.parse("\n".join(lines))
-    with pytest.raises(TooManyWorlds):
-        Trees(take_apart(theory), 1.0)
+    trees = Trees(take_apart(theory), 1.0)
+    for _ in range(2):  # the second time, it is known
+        with pytest.raises(TooManyWorlds, match="MAX_ENTRIES"):
+            trees.weigh(parse("x5"), None)
     evidence = conjunction([parse(f"~{name}") for name in names[:1]])
     answer = Reasoner(theory).ask("x5", given=evidence)
     assert answer.probability == pytest.approx(exact.probability(theory, parse("x5"), given=evidence))

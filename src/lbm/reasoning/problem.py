@@ -260,13 +260,19 @@ class Problem:
 
     def is_model(self, values: Sequence[bool] | Bools) -> bool:
         """Return whether a world satisfies every hard formula and the evidence."""
-        if not (self.truth(values) | ~self._ready.hard).all():
-            return False
-        return self.evidence is None or bool(holds(self.evidence, self.named(values)))
+        return bool((self.truth(values) | ~self._ready.hard).all()) and self._keeps(values)
+
+    def _keeps(self, values: Sequence[bool] | Bools) -> bool:
+        """Return whether a world satisfies the evidence."""
+        if self.evidence is None:
+            return True
+        place = self._ready.place
+        return bool(holds(self.evidence, {name: values[place[name] - 1] for name in atoms_of(self.evidence)}))
 
     def named(self, values: Sequence[bool] | Bools) -> dict[str, bool]:
         """Return a world under the names of its atoms."""
-        return dict(zip(self.theory.atoms, map(bool, values), strict=True))
+        plain = values.tolist() if isinstance(values, np.ndarray) else values
+        return dict(zip(self.theory.atoms, plain, strict=True))
 
     @property
     def digits(self) -> int:
@@ -324,7 +330,7 @@ class Problem:
     def look(self, values: Sequence[bool]) -> Judged:
         """Return what a world keeps and loses."""
         values = tuple(values)
-        keeps = self.evidence is None or bool(holds(self.evidence, self.named(values)))
+        keeps = self._keeps(values)
         # A formula of negative weight is lost where it is true.
         broken: list[int] = np.flatnonzero(self.truth(values) != self._ready.positive).tolist()
         weights = self.weights

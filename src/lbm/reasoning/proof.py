@@ -81,7 +81,7 @@ def satisfiable(
     >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
     True
     """
-    return _decide(Problem.of(theory, given), None, deadline_in(seconds))[0]
+    return _decide(Problem.of(theory, given), deadline_in(seconds))[0]
 
 
 def find_model(
@@ -92,10 +92,12 @@ def find_model(
     >>> find_model(Theory(["a", "a -> b"]))
     {'a': True, 'b': True}
     """
-    return _decide(Problem.of(theory, given), None, deadline_in(seconds))[1]
+    problem = Problem.of(theory, given)
+    values = _decide(problem, deadline_in(seconds))[1]
+    return None if values is None else problem.named(values)
 
 
-def simple_model(problem: Problem) -> dict[str, bool] | None:
+def simple_model(problem: Problem) -> list[bool] | None:
     """Return a model among some simple worlds, where it takes long to write down the clauses for a solver.
 
     All atoms are true in them, or all false, or drawn with many chances, or as many of the atoms of a
@@ -126,9 +128,9 @@ def simple_model(problem: Problem) -> dict[str, bool] | None:
     for formula in formulae:
         good &= np.asarray(holds(formula, rows), bool)
     for column in np.flatnonzero(good).tolist():
-        world = dict(zip(theory.atoms, drawn[:, column].tolist(), strict=True))
-        if theory.is_model(world):
-            return world
+        values: list[bool] = drawn[:, column].tolist()
+        if problem.is_model(values):
+            return values
     return None
 
 
@@ -181,11 +183,11 @@ def entailed(
     >>> entailed(Theory(["a -> b", "c", "b -> d"]), parse("d"), given=parse("a")).why
     (0, 2)
     """
-    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    answer, world = _decide(problem, ~query, deadline)
+    problem, deadline = Problem.of(theory, given).given(~query), deadline_in(seconds)
+    answer, values = _decide(problem, deadline)
     if answer is not False:
-        return Ruling(None if answer is None else False, world)
-    found = _shrink(problem.given(~query), deadline) if why else Verdict(False)
+        return Ruling(None if answer is None else False, None if values is None else problem.named(values))
+    found = _shrink(problem, deadline) if why else Verdict(False)
     return Ruling(True, None, found.clash, found.minimal)
 
 
@@ -217,7 +219,7 @@ def prove(
     ``meanwhile`` is called, over and over, while the solver works: it may return a world.
     """
     problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    answer, _ = _decide(problem, None, deadline, meanwhile)
+    answer, _ = _decide(problem, deadline, meanwhile)
     if answer is not False:
         return Verdict(answer)
     return _shrink(problem, deadline)
@@ -231,28 +233,22 @@ def no_worlds(theory: Theory | Problem, given: Formula | None, seconds: float | 
 
 
 def _decide(
-    problem: Problem, against: Formula | None, deadline: float, meanwhile: Meanwhile | None = None
-) -> tuple[bool | None, dict[str, bool] | None]:
-    """Return whether there is a world, or None if time ran out; and the world, tried on the formulae.
-
-    ``against`` is to be true beside the evidence.
-    """
-    simple = simple_model(problem if against is None else problem.given(against))
+    problem: Problem, deadline: float, meanwhile: Meanwhile | None = None
+) -> tuple[bool | None, list[bool] | None]:
+    """Return whether there is a world, or None if time ran out; and the world, tried on the formulae."""
+    simple = simple_model(problem)
     if simple is not None:
         return True, simple
     try:
         session, assumptions = problem.session(deadline)
-        if against is not None:
-            assumptions += session.literals(against, deadline)
         values = session.solve(assumptions, deadline, meanwhile)
     except NoAnswer:
         return None, None
     if values is None or isinstance(values, bool):
         return values, None
-    world = problem.named(values)
-    if not problem.is_model(values) or (against is not None and not holds(against, world)):
+    if not problem.is_model(values):
         raise RuntimeError("the solver's model breaks a formula: its clauses do not say what the theory says")
-    return True, world
+    return True, values
 
 
 def _shrink(problem: Problem, deadline: float) -> Verdict:

@@ -25,13 +25,14 @@ from lbm.reasoning import exact
 from lbm.reasoning.answer import Answer, Draws, Marginals
 from lbm.reasoning.assign import assign
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
-from lbm.reasoning.clock import deadline_in, halfway, partway, spent, until
+from lbm.reasoning.clock import deadline_in, halfway, left, partway, spent, until
 from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
 from lbm.reasoning.components.trees import Trees, Weighed
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.problem import Known, Problem
+from lbm.reasoning.proof import satisfiable
 from lbm.reasoning.solvers.aside import ganak_installed
-from lbm.reasoning.status import Settled, prefer, settle
+from lbm.reasoning.status import Settled, follows, prefer, settle
 
 if TYPE_CHECKING:
     import numpy as np
@@ -330,7 +331,14 @@ class Reasoner:
         >>> lbm.entails(theory, "b", mode="preferred")
         True
         """
-        return self.settle(query, given=given, mode=mode, seconds=seconds).follows
+        _check_choice("mode", mode, MODES)
+        if mode == "preferred":
+            return self.settle(query, given=given, mode=mode, seconds=seconds).follows
+        asked, evidence = self._formula(query, "query"), self._evidence(given)
+        found = follows(self._problem, asked, given=evidence, deadline=deadline_in(seconds))
+        if found is None:
+            raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
+        return found
 
     def settle(
         self,
@@ -480,20 +488,22 @@ class Reasoner:
 
         It may take no longer than a solver is given for the status alone.
         """
+        limit = partway(deadline, _FOR_STATUS)
 
-        def make() -> Trees | None:
-            try:
-                return Trees(exact.possible(self.theory, None, self._known), temperature)
-            except TooManyWorlds:
-                return None
+        def make() -> Trees:
+            return Trees(exact.possible(self.theory, None, self._known), temperature)
 
-        with suppress(NoAnswer, TooManyWorlds), until(partway(deadline, _FOR_STATUS)):
+        with suppress(NoAnswer, TooManyWorlds), until(limit):
             trees = self._trees.get(temperature, make)
-            if trees is not None:
-                found = trees.weigh(query, given)
-                if found is None:
-                    raise exact.nothing(self.theory, given)
-                return found
+            found = trees.weigh(query, given)
+            possible = trees.satisfiable
+            if found is not None and possible is None:  # a solver is quicker about all the others
+                possible = self._known.get(
+                    "satisfiable", lambda: satisfiable(self._problem, seconds=left(limit))
+                )
+            if found is None or possible is False:
+                raise exact.nothing(self.theory, given)
+            return found if possible else None
         return None
 
     def marginals(

@@ -14,7 +14,7 @@ from lbm.reasoning import clock
 from lbm.reasoning.answer import because, world_facts, world_shown
 from lbm.reasoning.clock import LEAST, left, spent
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.proof import entailed, no_worlds
+from lbm.reasoning.proof import entailed, no_worlds, satisfiable
 
 STATUSES: Final = ("entailed", "refuted", "preferred", "undecided")
 """True in every model that keeps the evidence; in none; in every best one; neither of these."""
@@ -75,6 +75,29 @@ class Settled:
             "minimal": self.minimal if follows else None,
             "world": None if follows or self.world is None else world_facts(self.world),
         }
+
+
+def follows(
+    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, deadline: float = math.inf
+) -> bool | None:
+    """Return whether a formula is true in every model that keeps the evidence; None: not settled in time.
+
+    Raises NoWorlds if there is no such model.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> follows(Theory(["a -> b", (2, "a")]), parse("b"), given=parse("a"))
+    True
+    """
+    if spent(deadline):
+        return None
+    problem = Problem.of(theory, given)
+    without = satisfiable(problem, given=~query, seconds=left(deadline))
+    if without is not False:
+        return None if without is None else False
+    some = satisfiable(problem, seconds=left(deadline))
+    if some is False:
+        raise nothing(theory, given, deadline)
+    return some
 
 
 def settle(

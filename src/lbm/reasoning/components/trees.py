@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -161,7 +162,7 @@ class Tree:
 class Trees:
     """A theory, taken apart, as trees of tables at one temperature.
 
-    Raises TooManyWorlds where its tables have more than MAX_ENTRIES entries.
+    The tree of a component is made when a question first mentions one of its atoms.
     """
 
     def __init__(self, split: Split, temperature: float) -> None:
@@ -169,22 +170,44 @@ class Trees:
         soft = any(component.soft for component in split.components)
         self.split = split
         self.algebra = _Algebra(split.scale, temperature, np.int64 if total < WHOLE else object, soft)
-        self.trees: list[Tree] = []
-        self.place: dict[str, Variable] = {}
-        entries = 0
-        for number, component in enumerate(split.components):
-            self.trees.append(Tree(component, self.algebra, MAX_ENTRIES - entries))
-            entries += self.trees[-1].entries
-            self.place.update((name, (number, i)) for i, name in enumerate(component.atoms))
-        self.satisfiable = all(tree.satisfiable for tree in self.trees)
+        self.trees: dict[int, Tree | None] = {}  # by the number of the component; None: it is too large
+        self.place: dict[str, Variable] = {
+            name: (number, i)
+            for number, component in enumerate(split.components)
+            for i, name in enumerate(component.atoms)
+        }
+
+    @property
+    def satisfiable(self) -> bool | None:
+        """Whether every component has a model; None: that is not known of those no question mentioned."""
+        made = [tree for tree in self.trees.values() if tree is not None]
+        if not all(tree.satisfiable for tree in made):
+            return False
+        return True if len(made) == len(self.split.components) else None
+
+    def tree(self, number: int) -> Tree:
+        """Return the tree of a component; raise TooManyWorlds if all have more than MAX_ENTRIES entries."""
+        if number not in self.trees:
+            left = MAX_ENTRIES - sum(tree.entries for tree in self.trees.values() if tree is not None)
+            made = None
+            with suppress(TooManyWorlds):
+                made = Tree(self.split.components[number], self.algebra, left)
+            self.trees[number] = made
+        found = self.trees[number]
+        if found is None:
+            raise TooManyWorlds(
+                f"the tables of this theory have more than {MAX_ENTRIES} entries (limit MAX_ENTRIES)",
+                limit="MAX_ENTRIES",
+                value=MAX_ENTRIES,
+            )
+        return found
 
     def weigh(self, query: Formula, given: Formula | None) -> Weighed | None:
         """Return the probability of a query and what is proven of it; None: no world satisfies the evidence.
 
-        Raises TooManyWorlds where query and evidence tie too many atoms together.
+        Components that neither of them mentions are taken to be satisfiable. Raises TooManyWorlds where query
+        and evidence tie too many atoms together.
         """
-        if not self.satisfiable:
-            return None
         known, rest = _observed(given)
         if known is None or any(self.split.fixed.get(name, value) != value for name, value in known.items()):
             return None
@@ -218,7 +241,7 @@ class Trees:
 
         tables: list[Table] = []
         for number, variables in touched.items():
-            for table in self.trees[number].near(variables):
+            for table in self.tree(number).near(variables):
                 at = tuple(
                     int(settled[number, v]) if (number, v) in settled else slice(None) for v in table.scope
                 )

@@ -272,7 +272,7 @@ class _Search:
             return found
         simple = simple_model(self.problem)
         if simple is not None:
-            self._add(list(simple.values()))
+            self._add(simple)
             if self._over():
                 return self.result()
         self._call()
