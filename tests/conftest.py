@@ -30,6 +30,8 @@ settings.register_profile(
     "fixed", max_examples=22, database=ReadOnlyDatabase(DirectoryBasedExampleDatabase(FOUND)), **_COMMON
 )
 settings.register_profile("quick", settings.get_profile("fixed"), max_examples=20)
+# By name, once before a release: hours.
+settings.register_profile("deep", settings.get_profile("fixed"), max_examples=1000)
 # For `make fuzz`, which gives another seed each time: failures are stored.
 settings.register_profile("fuzz", max_examples=200, database=DirectoryBasedExampleDatabase(FOUND), **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
