@@ -250,7 +250,8 @@ def advance(
         each = np.array(np.broadcast_to(some.T, (LANES, len(some))).T * lanes.weights.unit, order="C")
         # A state in the middle of a sweep depends on where it was cut: it is never the best.
         bests = [nothing] * (pieces - 1) + [(lanes.best, kind.type(lanes.goal))]
-        for piece, best in zip(np.array_split(atoms, pieces), bests, strict=True):
+        parts = [atoms] if pieces == 1 else np.array_split(atoms, pieces)
+        for piece, best in zip(parts, bests, strict=True):
             ran = _loops(lanes).sweeps(lanes, piece, each, tables, clips, code, *best)
         lanes.sweep += ran
         return int(ran)
