@@ -248,7 +248,7 @@ def test_a_process_that_does_not_stop_is_replaced(alone, monkeypatch):
         answers.next(time.monotonic() + 300)
         first = answers.process
         monkeypatch.setattr(answers.helper, "_send", lambda part: None)  # it never hears of it
-    monkeypatch.setattr(aside, "_MOMENT", 0.0)
+    monkeypatch.setattr(aside, "MOMENT", 0.0)
     with maxsat([[1], [-1]], [2, 3], 1) as answers:
         assert answers.process is not first
         assert least_lost(answers) == 2
@@ -277,7 +277,7 @@ def test_a_process_that_was_started_early_gets_the_question(alone):
 
 
 def test_a_process_that_has_grown_large_is_not_kept(alone, monkeypatch):
-    monkeypatch.setattr(aside, "_KEPT", 3)
+    monkeypatch.setattr(aside, "KEPT", 3)
     with maxsat([[1], [2]], [1, 1], 2) as answers:
         events_of(answers)
     assert not aside._alive

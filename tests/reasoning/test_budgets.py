@@ -102,7 +102,7 @@ def test_past_the_deadline_the_clock_is_looked_at_only_to_stop(atoms, kind, coun
     looks = []
     begun = counted_clock.time
     with no_process(monkeypatch):
-        monkeypatch.setattr(routes, "_HEAD_START", 0.0)
+        monkeypatch.setattr(routes, "HEAD_START", 0.0)
         try:
             found = best(theory, seconds=0.5, seed=0)
         except NoAnswer:
@@ -473,7 +473,7 @@ def test_a_compiler_is_not_loaded_where_there_is_no_time_for_it(counted_clock, m
 
 def test_walks_find_what_the_solver_does_not(monkeypatch):
     """A solver that never ends is interrupted as soon as a walk has found a model."""
-    monkeypatch.setattr(satisfy, "_ALONE", 0.0)
+    monkeypatch.setattr(satisfy, "ALONE", 0.0)
     theory = clauses(250, 1000, seed=5, hard=1.0)
     calls = []
     prove = proof.prove
@@ -511,7 +511,7 @@ def test_walks_find_what_the_solver_does_not(monkeypatch):
 
 @pytest.mark.parametrize("atoms", [4, 6])
 def test_side_by_side_they_say_what_looking_at_every_world_says(atoms, monkeypatch):
-    monkeypatch.setattr(satisfy, "_ALONE", 0.0)
+    monkeypatch.setattr(satisfy, "ALONE", 0.0)
     for seed in range(30):
         theory = clauses(atoms, 5 * atoms, seed=seed, hard=1.0)
         known = any(theory.is_model(world) for world in worlds(theory.atoms))

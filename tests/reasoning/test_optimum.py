@@ -120,12 +120,12 @@ def check(found, theory, evidence, expected, *, exact):
 @contextmanager
 def no_exact():
     """Send every question to RC2 and to annealing, however small it is."""
-    before = routes._exact, routes._HEAD_START
-    routes._exact, routes._HEAD_START = (lambda judge, top, every: None), 0.0
+    before = routes._exact, routes.HEAD_START
+    routes._exact, routes.HEAD_START = (lambda judge, top, every: None), 0.0
     try:
         yield
     finally:
-        routes._exact, routes._HEAD_START = before
+        routes._exact, routes.HEAD_START = before
 
 
 @contextmanager
