@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext, suppress
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -116,13 +117,14 @@ def test_past_the_deadline_the_clock_is_looked_at_only_to_stop(atoms, kind, coun
 def test_one_attempt_is_made_however_late_it_is(counted_clock, monkeypatch):
     """The command line's limit has passed: propagation and one call of a SAT solver are made all the same."""
     counted_clock.step = 0.01
-    clock_limit = clock._limit.set(counted_clock.time - 10)
-    try:
-        theory = clauses(129, 300, hard=0.9)
-        with no_process(monkeypatch):
-            found = best(theory, seconds=1, seed=0)
-    finally:
-        clock._limit.reset(clock_limit)
+    theory = clauses(129, 300, hard=0.9)
+
+    def late():
+        clock.limit_to(counted_clock.time - 10)
+        return best(theory, seconds=1, seed=0)
+
+    with no_process(monkeypatch):
+        found = copy_context().run(late)
     assert theory.is_model(found.world)
 
 

@@ -339,7 +339,8 @@ def _give_back(helper: _Helper) -> None:
 
 
 @atexit.register
-def _end_all() -> None:
+def end_all() -> None:
+    """End every process, also the one that waits for a question."""
     _waiting.clear()
     for helper in list(_alive):
         helper.end()
