@@ -208,9 +208,9 @@ def wait_until_ended(pid, seconds=120):
 @pytest.fixture
 def alone():
     """Begin and end without a process that waits."""
-    aside._end_all()
+    aside.end_all()
     yield
-    aside._end_all()
+    aside.end_all()
     assert not aside._alive
     gc.collect()  # a pipe left open would warn, and warnings are errors
 
@@ -248,7 +248,7 @@ def test_a_process_that_does_not_stop_is_replaced(alone, monkeypatch):
         answers.next(time.monotonic() + 300)
         first = answers.process
         monkeypatch.setattr(answers.helper, "_send", lambda part: None)  # it never hears of it
-    monkeypatch.setattr(aside, "_MOMENT", 0.0)
+    monkeypatch.setattr(aside, "MOMENT", 0.0)
     with maxsat([[1], [-1]], [2, 3], 1) as answers:
         assert answers.process is not first
         assert least_lost(answers) == 2
@@ -277,7 +277,7 @@ def test_a_process_that_was_started_early_gets_the_question(alone):
 
 
 def test_a_process_that_has_grown_large_is_not_kept(alone, monkeypatch):
-    monkeypatch.setattr(aside, "_KEPT", 3)
+    monkeypatch.setattr(aside, "KEPT", 3)
     with maxsat([[1], [2]], [1, 1], 2) as answers:
         events_of(answers)
     assert not aside._alive
@@ -307,7 +307,7 @@ def test_a_fork_leaves_the_process_to_its_parent(alone):
             with maxsat([[1], [-1]], [2, 3], 1) as answers:
                 assert answers.process.pid != helper.process.pid
                 assert least_lost(answers) == 2
-            aside._end_all()
+            aside.end_all()
             os.write(write, b"1")
         finally:
             os._exit(0)
@@ -327,7 +327,7 @@ def test_an_error_in_the_block_takes_the_question_back_and_goes_on(error, alone)
     with pytest.raises(error), maxsat(*hard_problem()) as answers:
         raise error
     assert len(aside._alive) <= 1
-    aside._end_all()
+    aside.end_all()
     assert is_gone(answers.process.pid)
 
 
@@ -341,7 +341,7 @@ def test_a_block_left_before_the_problem_is_written_ends_at_once():
     with maxsat(slowly(), [0] * 10**6, 3) as answers:
         pass
     assert time.monotonic() - started < 120
-    aside._end_all()
+    aside.end_all()
     assert is_gone(answers.process.pid)
 
 

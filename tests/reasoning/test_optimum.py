@@ -120,12 +120,12 @@ def check(found, theory, evidence, expected, *, exact):
 @contextmanager
 def no_exact():
     """Send every question to RC2 and to annealing, however small it is."""
-    before = routes._exact, routes._HEAD_START
-    routes._exact, routes._HEAD_START = (lambda judge, top, every: None), 0.0
+    before = routes._exact, routes.HEAD_START
+    routes._exact, routes.HEAD_START = (lambda judge, top, every: None), 0.0
     try:
         yield
     finally:
-        routes._exact, routes._HEAD_START = before
+        routes._exact, routes.HEAD_START = before
 
 
 @contextmanager
@@ -463,7 +463,7 @@ def test_reasons_are_returned_as_they_are_when_time_is_over():
 
 
 def test_no_process_is_needed_to_find_a_world(monkeypatch):
-    aside._end_all()  # nor is one that waits
+    aside.end_all()  # nor is one that waits
     monkeypatch.setattr("sys.executable", "")
     with no_exact():
         found = best(Theory(["a | b", (3, "~a"), (2, "~b")]), seconds=None, seed=0)
@@ -537,7 +537,7 @@ def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
         signal.signal(signal.SIGINT, before)
     assert theory.score(seen[0].world) == seen[0].score
     (process,) = started
-    aside._end_all()
+    aside.end_all()
     assert process.returncode is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)

@@ -9,6 +9,7 @@ from scipy.sparse import csc_array
 import lbm
 from lbm.errors import NoAnswer, NoWorlds, WrongDistribution
 from lbm.machine.rbm import Machine
+from lbm.reasoning.engine import dense
 from lbm.reasoning.sampling import problems
 
 THEORIES = {
@@ -53,9 +54,9 @@ def test_block_gibbs_multiplies_dense_machines_by_blas_and_keeps_their_distribut
     weights = csc_array(rng.normal(0, 0.4, (8, 20)))
     machine = Machine(tuple("abcdefgh"), weights, rng.normal(0, 0.3, 8), rng.normal(0, 0.3, 20))
     exact = lbm.marginals(machine, distribution="machine", confidence=1.0, given="a")
-    called = []
-    monkeypatch.setattr(problems, "_LARGE", 100)
-    monkeypatch.setattr(problems, "_dense_step", lambda *args: called.append(1) or DENSE(*args))
+    called, gibbs = [], dense.gibbs
+    monkeypatch.setattr(problems, "LARGE", 100)
+    monkeypatch.setattr(dense, "gibbs", lambda *args, **options: called.append(1) or gibbs(*args, **options))
     found = lbm.marginals(
         machine, distribution="machine", confidence=1.0, given="a", method="gibbs", sweeps=3000, seed=0
     )
@@ -64,6 +65,3 @@ def test_block_gibbs_multiplies_dense_machines_by_blas_and_keeps_their_distribut
         about = found.estimates[name]
         assert abs(found[name] - exact[name]) < 2 * (about.high - about.low)  # eight standard errors
     assert found["a"] == 1.0
-
-
-DENSE = problems._dense_step

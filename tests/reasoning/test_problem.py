@@ -88,7 +88,7 @@ def test_at_size_answers_are_those_of_a_solver_that_was_never_asked_before(atoms
 
 
 def test_a_solver_that_has_been_asked_too_much_is_made_anew(monkeypatch):
-    monkeypatch.setattr(sat, "_WORN", 3)
+    monkeypatch.setattr(sat, "WORN", 3)
     problem = Problem(Theory(["a -> b", "b <-> (c ^ d)"]))
     first = problem.session(1e9)[0]
     for text in ("a & (b | c)", "(a ^ c) | d", "(b <-> d) | a", "c -> (a ^ b)"):

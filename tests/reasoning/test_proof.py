@@ -14,7 +14,6 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atleast, atom
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.proof import Verdict, clash, entailed, find_model, prove, satisfiable
-from lbm.reasoning.solvers import sat
 from lbm.reasoning.solvers.sat import Solver
 from lbm.reasoning.status import follows
 from tests.oracles import truth, truth_table
@@ -180,14 +179,14 @@ def test_time_that_ends_before_a_clash_is_found_still_leaves_the_proof(monkeypat
     assert prove(Theory(["a", "~a"])) == Verdict(False)
 
 
-def test_clauses_are_no_longer_handed_over_when_time_is_up(monkeypatch):
-    monkeypatch.setattr(sat, "_BATCH", 2)
-    handed = []
+def test_clauses_are_no_longer_handed_over_when_time_is_up():
+    clauses, handed = [[number] for number in range(1, 100_001)], []
     solver = Solver(deadline=time.monotonic() - 1)
     solver.solver.delete()
     solver.solver = type("Fake", (), {"add_clause": lambda self, clause: handed.append(clause)})()
-    solver.add([[1], [2], [3], [4]])
-    assert handed == [[1], [2]]
+    solver.add(clauses)
+    assert 0 < len(handed) <= len(clauses) // 4
+    assert handed == clauses[: len(handed)]
     assert solver.solve() is None
 
 

@@ -21,6 +21,7 @@ from lbm.knowledge.formula import atoms_of, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import read_theory
+from lbm.reasoning.components.apart import split_of
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search import routes
@@ -124,7 +125,7 @@ def test_a_theory_without_models_gives_none():
 @given(theories(), st.integers(0, 2**32), st.integers(0, 2))
 def test_a_round_depends_on_its_number_and_the_seed_alone(theory, seed, number):
     problem = Problem(theory)
-    split = routes._split(problem, soft=True)
+    split = split_of(theory, None, problem.known)
     if split is None:
         return
     landscape = of_split(split, theory.atoms)
@@ -144,7 +145,7 @@ def test_presolved_clauses_and_formulae_have_the_same_best_worlds(weights):
     theory = packed(clauses, 30, chosen)
     problem = Problem(theory)
     landscape = of_clauses(presolve(problem.weighted_clauses(), pure=True))
-    split = of_split(routes._split(problem, soft=True), theory.atoms)
+    split = of_split(split_of(theory, None, problem.known), theory.atoms)
     least = [
         min(problem.look(world).lost for k in range(4) for world in anneal(each, 1, k).worlds)
         for each in (landscape, split)
@@ -212,14 +213,14 @@ def test_formulae_that_share_no_atoms():
 
 
 def test_a_single_atom(monkeypatch):
-    monkeypatch.setattr(routes, "_exact", lambda *_: None)
+    monkeypatch.setattr(routes, "MAX_EXACT", 0)
     assert lbm.best(Theory([(2, "a"), (3, "~a")]), seconds=2, seed=0).world == {"a": False}
     assert lbm.best(Theory(["a"]), seconds=2, seed=0).world == {"a": True}
     assert lbm.best(Theory(atoms=["a"]), seconds=2, seed=0).lost == 0
 
 
 def test_weights_over_eighteen_orders_of_magnitude(monkeypatch):
-    monkeypatch.setattr(routes, "_exact", lambda *_: None)
+    monkeypatch.setattr(routes, "MAX_EXACT", 0)
     rows = [(f"1e{9 - 2 * k}", f"{'~' * (k % 2)}a{k} | a{k + 1}") for k in range(10)]
     rows += [("1e-9", f"~a{k}") for k in range(11)]
     theory = Theory([(Decimal(weight), formula) for weight, formula in rows])

@@ -183,15 +183,15 @@ def exponential(number):
     return PRECISE.exp(PRECISE.divide(Decimal(number.numerator), Decimal(number.denominator)))
 
 
-HOMES = {"BLOCK": layers, "CASE": whole, "_FACTORS": layers, "_KEPT": layers, "_fewer_hidden": parts}
+HOMES = {"BLOCK": layers, "CASE": whole, "FACTORS": layers, "KEPT": layers, "fewer_hidden": parts}
 WAYS = {
     "as it comes": {"CASE": whole.CASE},
-    "by worlds": {"_fewer_hidden": lambda _: False},
-    "by hidden states": {"_fewer_hidden": lambda _: True},
+    "by worlds": {"fewer_hidden": lambda _: False},
+    "by hidden states": {"fewer_hidden": lambda _: True},
     "by cases": {"CASE": 0},
-    "by small cases in small blocks": {"CASE": 0, "BLOCK": 1, "_fewer_hidden": lambda _: False},
-    "in small blocks": {"BLOCK": 2, "_FACTORS": 2, "_KEPT": 3},
-    "by hidden states in blocks of one": {"BLOCK": 0, "_fewer_hidden": lambda _: True},
+    "by small cases in small blocks": {"CASE": 0, "BLOCK": 1, "fewer_hidden": lambda _: False},
+    "in small blocks": {"BLOCK": 2, "FACTORS": 2, "KEPT": 3},
+    "by hidden states in blocks of one": {"BLOCK": 0, "fewer_hidden": lambda _: True},
 }
 
 

@@ -112,7 +112,7 @@ class Endless:
 
 
 def test_check_finds_a_world_by_walks_where_the_solver_finds_none(write, monkeypatch, capsys):
-    monkeypatch.setattr(satisfy, "_ALONE", 0.0)
+    monkeypatch.setattr(satisfy, "ALONE", 0.0)
     monkeypatch.setattr("pysat.solvers.Solver", Endless)
     assert main(["check", write("sat.lbm", clauses(250, 750)), "--seconds", "60"]) == 0
     assert capsys.readouterr().out.endswith("satisfiable\n")

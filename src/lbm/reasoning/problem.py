@@ -30,7 +30,12 @@ from lbm.reasoning.solvers.sat import Clause, Session, turn
 
 Bools = NDArray[np.bool_]
 
-_CELLS: Final = 50_000  # of counters, past which clauses take no more than half of the time
+MANY_CELLS: Final = 50_000
+"""Counter cells past which it takes long to write down the clauses, and to read them.
+
+A search gives them no more than half of its time; simple worlds and chains are tried before a solver is.
+"""
+
 _LOOK: Final = 1000  # formulae that become clauses between two looks at the clock
 _WHOLE: Final = 1 << 62  # sums of weights up to which they are kept in 64 bits
 
@@ -364,7 +369,7 @@ class Problem:
         """
 
         def on_step(cells: int) -> OnStep:
-            enough = share_of_time(0.5) if cells > _CELLS else math.inf  # the rest needs no clauses
+            enough = share_of_time(0.5) if cells > MANY_CELLS else math.inf  # the rest needs no clauses
 
             def look() -> None:
                 tick()

@@ -15,11 +15,10 @@ from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import deadline_in
-from lbm.reasoning.problem import Problem
+from lbm.reasoning.problem import MANY_CELLS, Problem
 from lbm.reasoning.solvers.sat import Meanwhile, Solver
 
-_CELLS: Final = 50_000  # of counters, past which simple worlds are tried before clauses are written
-_SIMPLE: Final = 64  # such worlds, and at most as many more
+_SIMPLE: Final = 64  # simple worlds that are tried, and at most as many more
 _EACH: Final = 8  # of them for each cardinality
 
 
@@ -103,7 +102,7 @@ def simple_model(problem: Problem) -> list[bool] | None:
     All atoms are true in them, or all false, or drawn with many chances, or as many of the atoms of a
     cardinality are true as its bound says. They are always the same ones.
     """
-    if problem.cells <= _CELLS:
+    if problem.cells <= MANY_CELLS:
         return None
     import numpy as np
 

@@ -9,7 +9,8 @@ import os
 import sys
 import time
 
-_FIRST_LINE = time.monotonic()
+FIRST_LINE = time.monotonic()
+"""When this process came here, on the clock that budgets of time are counted by."""
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell reports of a program whose reader went away
@@ -23,8 +24,10 @@ LEAST_MEMORY = 512 << 20
 LONG = 1024
 """Bytes of a theory past which solvers are started before it is read."""
 
+LATEST = 1.0
+"""Seconds from the start of a process to our first line; if they are more, it was something else before."""
+
 _AGAIN = 0.01  # seconds after which a signal that was lost is sent again: what lost it has ended by then
-_LATEST = 1.0  # seconds from the start of a process to our first line; more, and it was something else before
 
 
 def _quit(*_: object) -> None:
@@ -92,12 +95,12 @@ def _answer(arguments: list[str], whole: bool) -> int:
             _bound_memory()
             _prepare(arguments)
         # What a command sets, a limit of time for one, is for itself.
-        status = copy_context().run(_run, arguments or ["--help"], _started() if whole else None)
+        status = copy_context().run(_run, arguments or ["--help"], started() if whole else None)
     _flush()
     return status
 
 
-def _run(arguments: list[str], started: float | None) -> int:
+def _run(arguments: list[str], began: float | None) -> int:
     """Run the command; what it returns is the status, and nothing returned is 0."""
     import warnings
 
@@ -110,8 +113,8 @@ def _run(arguments: list[str], started: float | None) -> int:
 
     ready.tell = shared.remark
     shared.begin()
-    if started is not None:
-        shared.count_from(started)
+    if began is not None:
+        shared.count_from(began)
     # Errors of usage have this base; the module that defines it is not the same in every typer.
     usage_error: Any = typer.BadParameter.__mro__[1]
     command = typer.main.get_command(commands.app)
@@ -134,18 +137,21 @@ def _run(arguments: list[str], started: float | None) -> int:
 # --- time, memory and signals ------------------------------------------------------------------------
 
 
-def _started() -> float:
-    """Return when this process began, as near as one can tell, on the clock of ``time.monotonic``."""
+def started(first_line: float = FIRST_LINE) -> float:
+    """Return when this process began, as near as one can tell, on the clock of ``time.monotonic``.
+
+    It was ours at ``first_line``, and at most LATEST seconds before.
+    """
     try:
         with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - at once
             ticks = int(file.read().rpartition(")")[2].split()[19])
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
         began = time.monotonic() - age
     except (OSError, ValueError, AttributeError, IndexError):  # not Linux
-        began = _FIRST_LINE - time.process_time()
-    if 0 <= _FIRST_LINE - began <= _LATEST:
+        began = first_line - time.process_time()
+    if 0 <= first_line - began <= LATEST:
         return began
-    return _FIRST_LINE - min(_LATEST, time.process_time())  # a shell, say, that became us
+    return first_line - min(LATEST, time.process_time())  # a shell, say, that became us
 
 
 def memory_allowed() -> int | None:

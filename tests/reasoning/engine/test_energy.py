@@ -287,7 +287,7 @@ def test_a_chain_is_the_same_in_one_call_or_many_whatever_their_lengths(machine,
     betas = np.geomspace(0.1, 2.0, REFRESH + 40)
     results = []
     for calls, first in [([REFRESH + 40], 20_000), ([1, 254, 3, 38], 20_000), ([REFRESH + 40], 5)]:
-        monkeypatch.setattr(energy, "_FIRST", first)  # 5: a sweep is cut into pieces at first
+        monkeypatch.setattr(energy, "FIRST", first)  # 5: a sweep is cut into pieces at first
         lanes = start_energy(network, x, seed=SEED)
         begin = 0
         for size in calls:

@@ -171,7 +171,7 @@ def test_compiled_kernels_do_what_their_python_says(monkeypatch):
             )
 
     compiled = list(results())
-    monkeypatch.setattr(module, "_CACHED", 0)
+    monkeypatch.setattr(module, "CACHED", 0)
     for name in KERNELS:
         monkeypatch.setattr(module, name, getattr(module, name).py_func)
     for one, other in zip(compiled, results(), strict=True):
@@ -190,15 +190,15 @@ def test_sweeps_may_be_cut_anywhere(monkeypatch):
         advance_sliced(made, y, beta, seed=5, sweep=7 + s)
     assert np.array_equal(x, y)
     value = energies(made, x)
-    monkeypatch.setattr(module, "_WORK", 900)  # several calls for a sweep, and for the energies
+    monkeypatch.setattr(module, "WORK", 900)  # several calls for a sweep, and for the energies
     advance_sliced(made, z, betas, seed=5, sweep=7)
     assert np.array_equal(x, z)
     assert np.array_equal(value, energies(made, z))
 
 
-@pytest.mark.parametrize("work", [module._WORK, 900])
+@pytest.mark.parametrize("work", [module.WORK, 900])
 def test_it_stops_after_the_first_sweep_that_leaves_a_chain_with_everything_kept(work, monkeypatch):
-    monkeypatch.setattr(module, "_WORK", work)
+    monkeypatch.setattr(module, "WORK", work)
     rng = np.random.default_rng(4)
     planted = rng.random(60) < 0.5
     clauses = [

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.streams import words
-from lbm.reasoning.engine.walks import _STREAM, _focused, _lay, _walk, _words, focused, ground_of, walk
+from lbm.reasoning.engine.walks import STREAM, _focused, _lay, _walk, _words, focused, ground_of, walk
 
 ATOMS = 7
 LITERALS = st.integers(1, ATOMS).flatmap(lambda i: st.sampled_from([i, -i]))
@@ -109,7 +109,7 @@ def test_a_compiled_focused_walk_is_what_the_source_says():
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**20))
 def test_their_random_words_are_those_of_their_position(seed, flip, number):
-    expected = words(seed, flip, [0, 1], [number], stream=_STREAM)[:, 0].tolist()
+    expected = words(seed, flip, [0, 1], [number], stream=STREAM)[:, 0].tolist()
     assert list(map(int, _words(seed & 0xFFFFFFFF, seed >> 32, flip, number))) == expected
     with np.errstate(over="ignore"):
         assert list(map(int, _words.py_func(seed & 0xFFFFFFFF, seed >> 32, flip, number))) == expected

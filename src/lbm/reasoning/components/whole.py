@@ -43,7 +43,9 @@ MAX_CASES: Final = 256
 MAX_ASSUMED: Final = 12
 """Atoms that a case assumes."""
 
-_QUICK: Final = 20  # atoms whose worlds are enumerated before anything cleverer is tried
+QUICK: Final = 20
+"""Atoms of a component whose worlds are enumerated before anything cleverer is tried."""
+
 _ONE_CASE: Final = "one case"  # as auto, without looking for cases
 
 
@@ -204,7 +206,7 @@ def solver(
                 break
         else:
             return Cubes(component, MAX_CUBES)
-    if size <= _QUICK:
+    if size <= QUICK:
         return Blocks(component)
     try:
         return Buckets(component, keep)

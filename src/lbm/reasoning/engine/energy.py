@@ -38,8 +38,10 @@ WIDE: Final = 16
 REFRESH: Final = 256
 """Sweeps after which inputs and log weights are summed anew: at its multiples, wherever calls end."""
 
+FIRST: Final = 20_000
+"""Work of the first call, before speed is known; one unit that meets an atom is 1."""
+
 _RUN: Final = 127  # units that are counted together: numbers up to that fit into a signed byte
-_FIRST: Final = 20_000  # work of the first call, before speed is known; one unit that meets an atom is 1
 
 
 class EnergyWires(NamedTuple):
@@ -455,7 +457,7 @@ def advance_energy(
     def go_on() -> bool:
         return after is None or after(lanes) is not False
 
-    return in_calls(call, len(values), work, first=_FIRST, every=every, go_on=go_on)
+    return in_calls(call, len(values), work, first=FIRST, every=every, go_on=go_on)
 
 
 def _loops() -> Any:

@@ -28,6 +28,9 @@ MAX_ATOMS: Final = (1 << 30) - 1
 MAX_TOTAL: Final = (1 << 62) - 1
 """The sum of all weights, so that no sum of some of them, or difference of two such, leaves 64 bits."""
 
+CALL: Final = 4_000_000
+"""Literals looked at in one compiled call, which Ctrl-C has to wait for."""
+
 MAX_COMPARISONS: Final = 100_000_000
 """Literals looked at while clauses are compared with hard ones of three literals or more.
 
@@ -35,7 +38,6 @@ What is not found by then is kept, which is right too. Hard clauses of two liter
 """
 
 _FEW: Final = 100_000  # literals up to which they are sorted by comparison
-_CALL: Final = 4_000_000  # literals looked at in one compiled call, which Ctrl-C has to wait for
 
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int32]
@@ -389,7 +391,7 @@ def _without_containing(clauses: Clauses, atoms: int) -> Clauses:
         upper, rows = upper[np.lexsort((upper, lower))], _rows(lower, atoms)
         clause = 0
         while clause < len(sizes):
-            clause = _find_pairs(clauses.literals, clauses.starts, rows, upper, clause, _CALL, contains)
+            clause = _find_pairs(clauses.literals, clauses.starts, rows, upper, clause, CALL, contains)
 
     longer = clauses.where(hard & (sizes > 2))
     if not len(longer.weights) or sizes.max() <= longer.sizes.min():
@@ -414,7 +416,7 @@ def _without_containing(clauses: Clauses, atoms: int) -> Clauses:
             rows,
             second,
             clause,
-            min(_CALL, MAX_COMPARISONS - looked),
+            min(CALL, MAX_COMPARISONS - looked),
             seen,
             contains,
         )

@@ -49,8 +49,12 @@ MAX_READS: Final = 128
 STREAM: Final = 1 << 16
 """The first of the 128 random streams that chains draw from; the one before them is for states at random."""
 
-_WORK: Final = 4_000_000  # rows read in a compiled call, the rest of an update counted as 50: about 30 ms
-_CACHED: Final = 4096  # atoms whose rows stay near the processor by themselves
+WORK: Final = 4_000_000
+"""Rows read in a compiled call, the rest of an update counted as 50: about 30 ms, which Ctrl-C waits for."""
+
+CACHED: Final = 4096
+"""Atoms whose rows stay near the processor by themselves; rows of more are asked for ahead of time."""
+
 _AHEAD: Final = 32  # literals between one that is read and one that is asked for
 
 Row = NDArray[np.uint64]
@@ -328,7 +332,7 @@ def _all_false(literal: Any, begin: Any, end: Any, x: Any) -> Any:
 def _lost(clauses: Any, c: Any, x: Any) -> Any:
     """Return the row of the chains in which a clause is not as its weight wants it."""
     begin, end = clauses.first[c], clauses.first[c + _1]
-    if len(x) > _CACHED:
+    if len(x) > CACHED:
         _bring(clauses.literal, begin + uint64(_AHEAD), end + uint64(_AHEAD), x)
     return _all_false(clauses.literal, begin, end, x) ^ spread(clauses.negative[c])
 
@@ -458,7 +462,7 @@ def _sweeps(
         now, weighed = uint64(sweep + s), spread(_1 if factors[s, 0] else _0)
         for o in range(len(order)):
             i = uint64(order[o])
-            if len(x) > _CACHED and o + 1 < len(order):
+            if len(x) > CACHED and o + 1 < len(order):
                 j = uint64(order[o + 1])
                 begin, end = occurrences.start[j], occurrences.start[j + _1]
                 _bring(occurrences.literal, occurrences.first[begin], occurrences.first[end], x)
@@ -614,8 +618,8 @@ def advance_sliced(
     scratch = Scratch(_rows(2 * (SLICES + 4)), _rows(16 * digits), _rows(4), keys, ones, far)
     parts = sliced.occurrences, sliced.clauses, x
     work = len(sliced.occurrences.literal) + 50 * len(atoms) + 300 * digits
-    pieces = np.array_split(atoms, -(-work // _WORK))
-    step = max(1, _WORK // work)
+    pieces = np.array_split(atoms, -(-work // WORK))
+    step = max(1, WORK // work)
     done = 0
     while done < len(values):
         factors = _factors(values[done : done + step], sliced.unit, digits)
@@ -659,7 +663,7 @@ def kept(sliced: Sliced, x: Rows) -> Row:
 def _shares(clauses: Clauses) -> list[tuple[int, int]]:
     """Return the ranges of clauses that compiled calls take."""
     number = len(clauses.weight)
-    calls = max(1, -(-4 * len(clauses.literal) // _WORK))
+    calls = max(1, -(-4 * len(clauses.literal) // WORK))
     return list(pairwise(number * k // calls for k in range(calls + 1)))
 
 

@@ -39,10 +39,12 @@ MORE: Final = 10
 BREAKS: Final = (0.9, 2.06, 3.0)
 """Focused: an atom that breaks b clauses has the weight (first + b)^-second; past three literals, ^-third."""
 
+STREAM: Final = 5
+"""The random stream that walks draw from, beside those of chains."""
+
 Ints = NDArray[np.int64]
 
 _MAX: Final = 1 << 62  # no sum of weights leaves 64 bits
-_STREAM: Final = 5  # its random words, beside those of chains
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +168,7 @@ def _lay(given, given_starts, given_weights, literals, starts, weights, first, p
 @kernel("walks")
 def _words(key0, key1, flip, number):
     """Return two random words of a flip, the first of Philox4x32-10 there, as in streams.py."""
-    c0, c1, c2, c3 = uint64(0), uint64(flip), uint64(number), uint64(_STREAM)
+    c0, c1, c2, c3 = uint64(0), uint64(flip), uint64(number), uint64(STREAM)
     k0, k1 = uint64(key0), uint64(key1)
     low, half = uint64(0xFFFFFFFF), uint64(32)
     for _ in range(10):

@@ -16,8 +16,11 @@ from lbm.reasoning.components.answers import Bools
 BLOCK: Final = 13
 """States are weighed 2^BLOCK at a time: numbers for so many stay in the cache of a core."""
 
-_KEPT: Final = 256  # sums over a block that are remembered: 16 MB
-_FACTORS: Final = 500  # numbers between 1 and 2 whose product is far from overflow
+KEPT: Final = 256
+"""Sums over a block that are remembered: 16 MB."""
+
+FACTORS: Final = 500
+"""Numbers between 1 and 2 that are multiplied at a time: their product is far from overflow."""
 
 
 class Layer(ABC):
@@ -67,7 +70,7 @@ class Defined(Layer):
         super().__init__(len(machine.declared))
         self.machine, self.own = machine, scale * machine.visible_bias
         across, bias = (scale * machine.weights.T).tocsr(), scale * machine.hidden_bias[:, None]
-        step = min(_FACTORS, max(8, 1 << BLOCK - self.low))
+        step = min(FACTORS, max(8, 1 << BLOCK - self.low))
         parts = [slice(begin, begin + step) for begin in range(0, machine.hidden, step)]
         self.parts = [(across[part], bias[part]) for part in parts]
 
@@ -115,7 +118,7 @@ class Table(Layer):
         found = self.made.get((touched, number))
         if found is None:
             found = _softplus(self._inputs(units, number), 1 << self.low)
-            if 1 << touched.bit_count() < self.blocks and len(self.made) < _KEPT:
+            if 1 << touched.bit_count() < self.blocks and len(self.made) < KEPT:
                 self.made[touched, number] = found
         return found
 
@@ -123,7 +126,7 @@ class Table(Layer):
         """Yield the inputs of other units over a block, some at a time, shape (some units, 2^low)."""
         shift = self.other[units] + self._bits(number) @ self.high[:, units]
         outer, inner = self.outer[units] + shift[:, None], self.inner[units]
-        step = min(_FACTORS, 1 << BLOCK - self.low)
+        step = min(FACTORS, 1 << BLOCK - self.low)
         for begin in range(0, len(units), step):
             part = slice(begin, begin + step)
             yield (outer[part, :, None] + inner[part, None, :]).reshape(-1, 1 << self.low)
@@ -158,14 +161,14 @@ def _subset_sums(numbers: Floats) -> Floats:
 
 
 def _softplus(inputs: Iterator[Floats], size: int) -> Floats:
-    """Return Σ log(1 + exp(z)) over the rows of all arrays, shape (size,); each has up to _FACTORS rows.
+    """Return Σ log(1 + exp(z)) over the rows of all arrays, shape (size,); each has up to FACTORS rows.
 
     log(1 + exp(z)) = max(z, 0) + log(1 + exp(-|z|)): the logarithm is taken once of many factors.
     """
     total, product, factors = np.zeros(size), np.ones(size), 0
     for z in inputs:
         factors += len(z)
-        if factors > 2 * _FACTORS:
+        if factors > 2 * FACTORS:
             total += np.log(product)
             product, factors = np.ones(size), len(z)
         small = np.abs(z)

@@ -50,7 +50,7 @@ class States(Part):
         self.machine, self.scale, self.keep = machine, scale, keep
         self.constrained = keep is not None
         self.wanted = () if keep is None else atoms_of(keep)
-        self.hidden = keep is None and not machine.definitions and _fewer_hidden(machine)
+        self.hidden = keep is None and not machine.definitions and fewer_hidden(machine)
 
     def _layer(self) -> Layer:
         machine, scale = self.machine, self.scale
@@ -123,5 +123,6 @@ class States(Part):
         return layer.worlds(rng.permutation(np.concatenate(found)), rng)
 
 
-def _fewer_hidden(machine: Machine) -> bool:
+def fewer_hidden(machine: Machine) -> bool:
+    """Return whether a machine has fewer hidden states than worlds, so that those are looked at."""
     return machine.hidden < len(machine.declared)

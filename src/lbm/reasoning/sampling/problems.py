@@ -33,6 +33,7 @@ from lbm.reasoning.engine.network import LANES, Network, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.engine.tempering import Cold, tempered
+from lbm.reasoning.problem import MANY_CELLS
 from lbm.reasoning.proof import find_model, refuted_literals, satisfiable
 from lbm.reasoning.sampling.machines import Conditioned, gibbs_step, truth
 
@@ -42,14 +43,15 @@ REPEATED: Final = 4
 HEAVY: Final = 1e12
 """Weights over τ, beside which sums of floats no longer tell what small weights make likely."""
 
-_LARGE: Final = 1 << 14  # weights past which it matters how they are multiplied
+LARGE: Final = 1 << 14
+"""Pairs of an atom and a hidden unit from which on a dense machine is multiplied by BLAS."""
+
 _STARTS: Final = 8  # different worlds that chains start from, beside random ones
 _STEEP: Final = 1.0  # weights over τ from which on a formula may make a well
 _DIGITS: Final = 9  # after the point, of a log weight that is watched
 _SECONDS: Final = 5.0  # for a solver to find one of the starts
 _FAR_APART: Final = 2.0**40  # weights of a machine
 _SHARE: Final = 0.1  # of the time, for that
-_CELLS: Final = 50_000  # of counters, past which a solver may need too long
 _COOLING: Final = 128  # sweeps that look for a world of high score
 _COLD: Final = 4.0  # and where they end, as a multiple of β
 _BLOCKS: Final = 4  # blocks of ladders at most
@@ -151,7 +153,7 @@ def logical_network(
     wanted = [f if weight > 0 else ~f for f, weight in heaviest if abs(weight) >= _STEEP]
     asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
     theory = Theory(hard, atoms=atoms)
-    best = _annealed(network, seed_from(rng)) if pairs or counter_cells(*hard) > _CELLS else None
+    best = _annealed(network, seed_from(rng)) if pairs or counter_cells(*hard) > MANY_CELLS else None
     known = _starts(theory, asked, wanted, best)
     if not known.starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
@@ -424,7 +426,7 @@ def block_gibbs(
 def _is_dense(machine: Machine) -> bool:
     """Return whether most weights are there, as in a trained machine: then BLAS multiplies faster."""
     size = machine.weights.shape[0] * machine.weights.shape[1]
-    return size >= _LARGE and machine.weights.nnz * 4 >= size
+    return size >= LARGE and machine.weights.nnz * 4 >= size
 
 
 def _dense_step(

@@ -40,6 +40,9 @@ MAX_WORLDS: Final = 1 << 16
 MAX_EXACT: Final = 5_000
 """Formulae and atoms of a theory that is tried exactly."""
 
+HEAD_START: Final = 0.1
+"""Seconds for RC2 before chains begin: many questions are settled by then."""
+
 _QUICK: Final = 16  # atoms of a component whose worlds may be enumerated; past it tables must be narrow
 _QUICK_LONG: Final = 12  # likewise, where weights do not fit 64 bits
 _GLANCE: Final = 300  # atoms up to which tabu search comes first
@@ -49,7 +52,6 @@ _CONFLICTS: Final = 2_000  # that a SAT solver may meet between two of them
 _MAX_LITERALS: Final = 200_000  # of clauses for which walks and a SAT solver are tried in this process
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
-_HEAD_START: Final = 0.1  # seconds for RC2 before chains begin: many questions are settled by then
 _HEAD_SHARE: Final = 0.05  # of the time that is left, at most
 _DESCENT: Final = 0.1  # seconds for going down from the first world that comes to hand
 _PLAIN: Final = 0.7  # seconds for chains without compiled code before a compiler is loaded
@@ -283,7 +285,7 @@ class _Search:
             return found
         if not (engines.loaded() and engines.usable("lanes", self.deadline)):
             begun = clock.now()
-            self._listen(begun + min(_HEAD_START, _HEAD_SHARE * (self.deadline - begun)))
+            self._listen(begun + min(HEAD_START, _HEAD_SHARE * (self.deadline - begun)))
             if not self._over():
                 self._run_plainly(rng)
         if not self._over() and engines.usable("lanes", self.deadline):

@@ -19,7 +19,9 @@ from lbm.reasoning.search import engines
 MAX_LITERALS: Final = 2_000_000
 """Literals of clauses that are walked over."""
 
-_ALONE: Final = 0.3  # seconds for the solver alone: most questions are settled by then
+ALONE: Final = 0.3
+"""Seconds for the solver alone before walks begin: most questions are settled by then."""
+
 _FLIPS: Final = (5_000, 20_000, 50_000)  # of the first walks, and of all others
 
 
@@ -35,7 +37,7 @@ def prove(theory: Theory, *, seconds: float | None = None) -> Verdict:
 
 def _walks(theory: Theory, deadline: float) -> Iterator[Sequence[bool] | None]:
     """Yield None for every walk that has found no model, then a model; nothing where walks are of no use."""
-    alone = clock.now() + _ALONE
+    alone = clock.now() + ALONE
     while not clock.spent(alone):
         yield None
     while not engines.usable("walks", deadline):

@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 
     from lbm.knowledge.clauses import Clauses
 
+MOMENT: Final = 0.05
+"""Seconds that a process may take to stop before another one is started."""
+
+KEPT: Final = 1 << 20
+"""Literals of a problem up to which its process is kept for the next one; past that it has grown large."""
+
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
-_MOMENT: Final = 0.05  # seconds that a process may take to stop, before another one is started
-_KEPT: Final = 1 << 20  # literals of a problem after which a process is not kept: it has grown large
 _LAST: Final = ("end", "failed", "count", "stopped")  # after these there is nothing more to say
 
 
@@ -67,7 +71,7 @@ class Answers:
     def __init__(self, helper: _Helper, header: dict[str, Any], literals: NDArray[np.int32]) -> None:
         self.helper, self.process = helper, helper.process
         self._ended = False
-        self._large = len(literals) > _KEPT
+        self._large = len(literals) > KEPT
         self._found = helper.ask(header, literals)
 
     def next(self, deadline: float) -> Event | None:
@@ -254,7 +258,7 @@ class _Helper:
 
     def ready(self) -> bool:
         """Return whether it waits for a question: one that was taken back is worked on a moment longer."""
-        return self._idle.wait(_MOMENT) and not self._dead and self.process.poll() is None
+        return self._idle.wait(MOMENT) and not self._dead and self.process.poll() is None
 
     def end(self) -> None:
         """End the process, whatever it is doing, and leave nothing of it behind."""
@@ -335,7 +339,8 @@ def _give_back(helper: _Helper) -> None:
 
 
 @atexit.register
-def _end_all() -> None:
+def end_all() -> None:
+    """End every process, also the one that waits for a question."""
     _waiting.clear()
     for helper in list(_alive):
         helper.end()

@@ -18,13 +18,15 @@ from lbm.reasoning import clock
 SOLVER: Final = "minisat22"
 """It knows assumptions and cores and can be stopped; pysat cannot stop CaDiCaL."""
 
+WORN: Final = 100_000
+"""Variables for queries and evidence past which a solver that is kept is made anew."""
+
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
 _AGAIN: Final = 0.02  # seconds after which a solver that is to stop is told once more
 _GLIMPSE: Final = 1e-3  # likewise, where somebody else is at work meanwhile
 _BATCH: Final = 10_000  # clauses handed over between two looks at the clock
 _CONFLICTS: Final = 100  # that a kept solver may meet before it goes on in a thread of its own
 _STEPS: Final = 100_000  # propagations, likewise
-_WORN: Final = 100_000  # variables for queries and evidence, past which a kept solver is made anew
 
 Clause = list[int]
 
@@ -181,7 +183,7 @@ class Session:
     @property
     def worn(self) -> bool:
         """Whether to make another one: too much has been asked, or it was interrupted."""
-        return self.broken or self.free - self.first > _WORN
+        return self.broken or self.free - self.first > WORN
 
     def add(self, clauses: Iterable[Clause], deadline: float) -> None:
         """Hand over clauses; raise NoAnswer if the deadline passes before all are there."""
