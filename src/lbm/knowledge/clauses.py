@@ -165,26 +165,17 @@ class Clauses(Packed[Statement]):
         """Return the marked clauses; ``marked`` has shape (number of clauses,)."""
         import numpy as np
 
-        if marked.all():
-            return self
-        literals = self.literals[np.repeat(marked, self.sizes)]
-        return self._with(literals, self.sizes[marked], marked)
+        return self if marked.all() else self.ordered(np.flatnonzero(marked))
 
     def ordered(self, order: NDArray[np.intp]) -> Clauses:
         """Return the clauses with these numbers, in this order."""
         import numpy as np
 
         sizes = self.sizes[order]
-        ends = np.cumsum(sizes)
-        places = np.repeat(self.starts[order] - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
-        return self._with(self.literals[places], sizes, order)
-
-    def _with(self, literals: NDArray[np.int32], sizes: NDArray[np.int64], chosen: NDArray[Any]) -> Clauses:
-        import numpy as np
-
         starts = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=starts[1:])
-        weights, groups = self.weights[chosen], self.owners[chosen]
+        literals = self.literals[np.repeat(self.starts[order] - starts[:-1], sizes) + np.arange(starts[-1])]
+        weights, groups = self.weights[order], self.owners[order]
         return replace(self, literals=literals, starts=starts, weights=weights, groups=groups)
 
     def joined(self, others: Clauses) -> Clauses:

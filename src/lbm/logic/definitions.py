@@ -53,11 +53,6 @@ class Piece:
         formula = self.formula
         return Piece(formula.args[0] if formula.kind == "not" else ~formula, self.no, self.yes)
 
-    @property
-    def is_literal(self) -> bool:
-        """Whether it is an atom or a negated one."""
-        return strip(self.formula)[0].kind == "atom"
-
 
 @dataclass(slots=True)
 class Definer:
@@ -155,7 +150,7 @@ class Definer:
     def _cut(self, piece: Piece) -> Piece:
         """Replace a piece by the literal of its definitional atom."""
         formula, positive = strip(piece.formula)
-        if piece.is_literal:
+        if formula.kind == "atom":
             return piece
         found = self._known.get(formula)
         if found is None:
