@@ -242,3 +242,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         return None
     found = difflib.get_close_matches(name, pool, n=1)
     return found[0] if found else None
+
+
+def suggested(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return ``; did you mean ...?`` for the end of a message, or something else where no name is close."""
+    near = nearest(name, known)
+    return f"; did you mean {near!r}?" if near else otherwise

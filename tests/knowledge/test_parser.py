@@ -567,8 +567,7 @@ def test_lines_of_one_shape_are_read_as_the_reader_reads_them(text):
 
     def long():
         reader = _Reader(text, None)
-        found = [s for statements in reader.statements() for s in statements]
-        return [(s.formula, s.weight, s.line) for s in found], list(reader.atoms)
+        return [(s.formula, s.weight, s.line) for s in reader.statements()], list(reader.atoms)
 
     def outcome(way):
         try:

@@ -312,7 +312,7 @@ def test_cubes_of_a_cardinality_are_as_many_as_its_shortest_paths(number):
         for most in range(least, number + 1):
             found = elimination._paths(number, least, most)
             counted = tuple(
-                elimination.count_up(ones, (least, most, inside), 1, 0, elimination._capped_sum)
+                elimination.count_up(ones, (least, most, inside), 1, 0, elimination.capped_sum)
                 for inside in (True, False)
             )
             assert found in (None, counted)

@@ -6,7 +6,8 @@ directory, changed there, and given to ``lbm induce`` like any other problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from itertools import permutations
 from pathlib import Path
 from typing import Final
@@ -27,90 +28,70 @@ Files = Mapping[str, str]
 
 # --- ten trains ----------------------------------------------------------------------------------
 
-# Each car: length, shape, roof, wheels, what it carries and how many. [Larson & Michalski 1977]
-_TRAINS: Final = {
-    "east1": (
-        "long rectangle open 2 rectangle 3",
-        "short rectangle flat 2 triangle 1",
-        "long rectangle open 3 hexagon 1",
-        "short rectangle open 2 circle 1",
-    ),
-    "east2": (
-        "short u_shaped open 2 triangle 1",
-        "short u_shaped open 2 rectangle 1",
-        "short rectangle flat 2 circle 2",
-    ),
-    "east3": (
-        "short rectangle open 2 circle 1",
-        "short hexagon flat 2 triangle 1",
-        "long rectangle flat 3 triangle 1",
-    ),
-    "east4": (
-        "short u_shaped open 2 triangle 1",
-        "short double open 2 triangle 1",
-        "short ellipse arched 2 rectangle 1",
-        "short rectangle open 2 rectangle 1",
-    ),
-    "east5": (
-        "short double open 2 triangle 1",
-        "long rectangle flat 3 rectangle 1",
-        "short rectangle flat 2 circle 1",
-    ),
-    "west6": ("long rectangle flat 2 circle 3", "short rectangle open 2 triangle 1"),
-    "west7": (
-        "short double open 2 circle 1",
-        "short u_shaped open 2 triangle 1",
-        "long rectangle jagged 2 nothing 0",
-    ),
-    "west8": ("long rectangle flat 3 rectangle 1", "short u_shaped open 2 circle 1"),
-    "west9": (
-        "short u_shaped open 2 circle 1",
-        "long rectangle jagged 2 rectangle 1",
-        "short rectangle open 2 rectangle 1",
-        "short u_shaped open 2 circle 1",
-    ),
-    "west10": ("short u_shaped open 2 rectangle 1", "long rectangle open 2 rectangle 2"),
-}
-
-_TRAIN_MODES: Final = """\
-:- modeh(1, eastbound(+train)).
-:- modeb(*, has_car(+train, -car)).
-:- modeb(1, long(+car)).
-:- modeb(1, short(+car)).
-:- modeb(1, open(+car)).
-:- modeb(1, closed(+car)).
-:- modeb(1, shape(+car, #shape)).
-:- modeb(1, roof(+car, #roof)).
-:- modeb(1, wheels(+car, #number)).
-:- modeb(1, load(+car, #load, #number)).
-:- determination(eastbound/1, has_car/2).
-:- determination(eastbound/1, long/1).
-:- determination(eastbound/1, short/1).
-:- determination(eastbound/1, open/1).
-:- determination(eastbound/1, closed/1).
-:- determination(eastbound/1, shape/2).
-:- determination(eastbound/1, roof/2).
-:- determination(eastbound/1, wheels/2).
-:- determination(eastbound/1, load/3).
+# Each car, from the engine on: its train, length, shape, roof, wheels, what it carries and how many.
+# [Larson & Michalski 1977]
+_CARS: Final = """\
+east1 long rectangle open 2 rectangle 3
+east1 short rectangle flat 2 triangle 1
+east1 long rectangle open 3 hexagon 1
+east1 short rectangle open 2 circle 1
+east2 short u_shaped open 2 triangle 1
+east2 short u_shaped open 2 rectangle 1
+east2 short rectangle flat 2 circle 2
+east3 short rectangle open 2 circle 1
+east3 short hexagon flat 2 triangle 1
+east3 long rectangle flat 3 triangle 1
+east4 short u_shaped open 2 triangle 1
+east4 short double open 2 triangle 1
+east4 short ellipse arched 2 rectangle 1
+east4 short rectangle open 2 rectangle 1
+east5 short double open 2 triangle 1
+east5 long rectangle flat 3 rectangle 1
+east5 short rectangle flat 2 circle 1
+west6 long rectangle flat 2 circle 3
+west6 short rectangle open 2 triangle 1
+west7 short double open 2 circle 1
+west7 short u_shaped open 2 triangle 1
+west7 long rectangle jagged 2 nothing 0
+west8 long rectangle flat 3 rectangle 1
+west8 short u_shaped open 2 circle 1
+west9 short u_shaped open 2 circle 1
+west9 long rectangle jagged 2 rectangle 1
+west9 short rectangle open 2 rectangle 1
+west9 short u_shaped open 2 circle 1
+west10 short u_shaped open 2 rectangle 1
+west10 long rectangle open 2 rectangle 2
 """
+
+_TRAIN_MODES: Final = (
+    "* has_car(+train, -car)",
+    "1 long(+car)",
+    "1 short(+car)",
+    "1 open(+car)",
+    "1 closed(+car)",
+    "1 shape(+car, #shape)",
+    "1 roof(+car, #roof)",
+    "1 wheels(+car, #number)",
+    "1 load(+car, #load, #number)",
+)
 
 
 def _train_files() -> Files:
     facts = ["% Cars are numbered from the engine.", "closed(Car) :- roof(Car, Roof), Roof \\= open.", ""]
-    for train, cars in _TRAINS.items():
-        for number, described in enumerate(cars, start=1):
-            car = f"{train}_{number}"
-            length, shape, roof, wheels, load, count = described.split()
-            facts.append(f"has_car({train}, {car}).")
-            facts += [f"{length}({car}).", f"shape({car}, {shape}).", f"roof({car}, {roof})."]
-            facts += [f"open({car})."] if roof == "open" else []
-            facts += [f"wheels({car}, {wheels}).", f"load({car}, {load}, {count})."]
+    cars = Counter[str]()
+    for line in _CARS.splitlines():
+        train, length, shape, roof, wheels, load, count = line.split()
+        cars[train] += 1
+        car = f"{train}_{cars[train]}"
+        facts.append(f"has_car({train}, {car}).")
+        facts += [f"{length}({car}).", f"shape({car}, {shape}).", f"roof({car}, {roof})."]
+        facts += [f"open({car})."] if roof == "open" else []
+        facts += [f"wheels({car}, {wheels}).", f"load({car}, {load}, {count})."]
     facts.sort(key=lambda fact: fact.partition("(")[0] if fact.endswith(".") and ":-" not in fact else "")
-    examples = {
-        way: [f"eastbound({train})." for train in _TRAINS if train.startswith(way)]
-        for way in ("east", "west")
-    }
-    return _files(facts, examples["east"], examples["west"], _TRAIN_MODES)
+    east, west = (
+        [f"eastbound({train})." for train in cars if train.startswith(way)] for way in ("east", "west")
+    )
+    return _files(facts, east, west, _modes("eastbound(+train)", _TRAIN_MODES))
 
 
 def trains() -> RelationalProblem:
@@ -138,16 +119,12 @@ _COUPLES: Final = {
 }
 _WOMEN: Final = "anna berta clara dora greta ida karla lena nina pia rosa tilda".split()
 
-_FAMILY_MODES: Final = """\
-:- modeh(1, grandparent(+person, +person)).
-:- modeb(*, parent(+person, -person)).
-:- modeb(*, parent(-person, +person)).
-:- modeb(1, male(+person)).
-:- modeb(1, female(+person)).
-:- determination(grandparent/2, parent/2).
-:- determination(grandparent/2, male/1).
-:- determination(grandparent/2, female/1).
-"""
+_FAMILY_MODES: Final = (
+    "* parent(+person, -person)",
+    "* parent(-person, +person)",
+    "1 male(+person)",
+    "1 female(+person)",
+)
 
 
 def _family_files(*, seed: Seed = 0) -> Files:
@@ -162,7 +139,7 @@ def _family_files(*, seed: Seed = 0) -> Files:
     drawn = np.random.default_rng(seed).choice(len(false), size=2 * len(true), replace=False)
     positive = [f"grandparent({a}, {b})." for a, b in sorted(true)]
     negative = [f"grandparent({a}, {b})." for a, b in (false[number] for number in sorted(drawn.tolist()))]
-    return _files(facts, positive, negative, _FAMILY_MODES)
+    return _files(facts, positive, negative, _modes("grandparent(+person, +person)", _FAMILY_MODES))
 
 
 def family(*, seed: Seed = 0) -> RelationalProblem:
@@ -188,19 +165,16 @@ def _krk_files(n: int = 1000, *, seed: Seed = 0) -> Files:
     said = [
         f"illegal({', '.join(map(str, row))})." for row in np.column_stack(list(places.values())).tolist()
     ]
-    modes = [f":- modeh(1, illegal({', '.join(f'+{name}' for name in COORDINATES)}))."]
+    modes: list[str] = []
     for axis in "fr":
         for one, two in permutations([piece + axis for piece in PIECES], 2):
-            modes.append(f":- modeb(1, lt(+{one}, +{two})).")
-            modes += (
-                [f":- modeb(1, adj(+{one}, +{two}))."]
-                if COORDINATES.index(one) < COORDINATES.index(two)
-                else []
-            )
-    modes += [":- determination(illegal/6, lt/2).", ":- determination(illegal/6, adj/2)."]
+            modes.append(f"1 lt(+{one}, +{two})")
+            if COORDINATES.index(one) < COORDINATES.index(two):
+                modes.append(f"1 adj(+{one}, +{two})")
+    head = f"illegal({', '.join(f'+{name}' for name in COORDINATES)})"
     positive = [line for line, yes in zip(said, illegal.tolist(), strict=True) if yes]
     negative = [line for line, yes in zip(said, illegal.tolist(), strict=True) if not yes]
-    return _files(facts, positive, negative, "\n".join(modes) + "\n")
+    return _files(facts, positive, negative, _modes(head, modes))
 
 
 def krk_relations(n: int = 1000, *, seed: Seed = 0) -> RelationalProblem:
@@ -256,6 +230,22 @@ def write_problem(name: str, directory: str | Path) -> None:
 def _files(background: list[str], positive: list[str], negative: list[str], modes: str) -> Files:
     lines = {"bk.pl": background, "pos.pl": positive, "neg.pl": negative}
     return {name: "\n".join(each) + "\n" for name, each in lines.items()} | {"modes.pl": modes}
+
+
+def _modes(head: str, body: Iterable[str]) -> str:
+    """Return declarations: the head's, one for each ``recall literal`` of a body, and what may define it."""
+    declared = [mode.partition(" ")[::2] for mode in body]
+    kinds = dict.fromkeys(_kind(literal) for _, literal in declared)
+    lines = [f":- modeh(1, {head})."]
+    lines += [f":- modeb({recall}, {literal})." for recall, literal in declared]
+    lines += [f":- determination({_kind(head)}, {kind})." for kind in kinds]
+    return "\n".join(lines) + "\n"
+
+
+def _kind(literal: str) -> str:
+    """Return name and arity, as in ``parent/2``."""
+    name, _, arguments = literal.partition("(")
+    return f"{name}/{arguments.count(',') + 1}"
 
 
 def _problem(name: str, files: Files) -> RelationalProblem:

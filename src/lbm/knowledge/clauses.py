@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from lbm.errors import UnknownAtom
@@ -26,7 +27,28 @@ _STEP: Final = 1024  # parts made between two calls
 _BATCH: Final = 10_000  # clauses that become lists at a time
 
 
-class Packed(Sequence[_T]):
+class Lazy(Sequence[_T]):
+    """A sequence whose items are made only where one is looked at."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _at(self, index: int) -> _T:
+        """Return the item at a place, counted from 0."""
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_T]: ...
+    def __getitem__(self, index: int | slice) -> _T | list[_T]:
+        if isinstance(index, slice):
+            return [self[j] for j in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        return self._at(index % len(self))
+
+
+class Packed(Lazy[_T]):
     """Rows of literals, as arrays; what a row stands for is made only where one is looked at."""
 
     __slots__ = ()
@@ -41,16 +63,7 @@ class Packed(Sequence[_T]):
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> _T: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[_T]: ...
-    def __getitem__(self, index: int | slice) -> _T | list[_T]:
-        if isinstance(index, slice):
-            return [self[j] for j in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
-        index %= len(self)
+    def _at(self, index: int) -> _T:
         return self._made(index, self.literals[self.starts[index] : self.starts[index + 1]].tolist())
 
 
@@ -116,9 +129,7 @@ class Clauses(Packed[Statement]):
         import numpy as np
 
         rows = list(rows)
-        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        literals = np.fromiter((literal for row in rows for literal in row), np.int32, int(starts[-1]))
-        found = cls(atoms, literals, starts, whole_numbers(weights or [0] * len(rows)), variables)
+        found = cls(atoms, *packed(rows), whole_numbers(weights or [0] * len(rows)), variables)
         return found if groups is None else replace(found, groups=np.array(groups, np.int64))
 
     def _made(self, index: int, numbers: list[int]) -> Statement:
@@ -154,26 +165,17 @@ class Clauses(Packed[Statement]):
         """Return the marked clauses; ``marked`` has shape (number of clauses,)."""
         import numpy as np
 
-        if marked.all():
-            return self
-        literals = self.literals[np.repeat(marked, self.sizes)]
-        return self._with(literals, self.sizes[marked], marked)
+        return self if marked.all() else self.ordered(np.flatnonzero(marked))
 
     def ordered(self, order: NDArray[np.intp]) -> Clauses:
         """Return the clauses with these numbers, in this order."""
         import numpy as np
 
         sizes = self.sizes[order]
-        ends = np.cumsum(sizes)
-        places = np.repeat(self.starts[order] - ends + sizes, sizes) + np.arange(ends[-1] if len(ends) else 0)
-        return self._with(self.literals[places], sizes, order)
-
-    def _with(self, literals: NDArray[np.int32], sizes: NDArray[np.int64], chosen: NDArray[Any]) -> Clauses:
-        import numpy as np
-
         starts = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=starts[1:])
-        weights, groups = self.weights[chosen], self.owners[chosen]
+        literals = self.literals[np.repeat(self.starts[order] - starts[:-1], sizes) + np.arange(starts[-1])]
+        weights, groups = self.weights[order], self.owners[order]
         return replace(self, literals=literals, starts=starts, weights=weights, groups=groups)
 
     def joined(self, others: Clauses) -> Clauses:
@@ -210,6 +212,14 @@ class Clauses(Packed[Statement]):
         np.cumsum(values[np.abs(self.literals) - 1] == (self.literals > 0), out=true[1:])
         found: NDArray[np.bool_] = np.diff(true[self.starts]) > 0
         return found
+
+
+def packed(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return rows of literals one after the other, and where each begins and the last one ends."""
+    import numpy as np
+
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return np.fromiter(chain.from_iterable(rows), np.int32, int(starts[-1])), starts
 
 
 def propagated(

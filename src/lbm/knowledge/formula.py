@@ -7,6 +7,7 @@ Nothing here recurses: a formula may be a million connectives deep.
 
 from __future__ import annotations
 
+import operator
 import re
 import threading
 import unicodedata
@@ -38,11 +39,30 @@ _BINARY: Final = {
 _NOT_PRECEDENCE: Final = 6
 
 _NOT_IN_NAMES: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, line ends
-_NAME = r"[^\W\d]\w*"
-_WORD: Final = re.compile(_NAME)
-_QUOTED = r"'(?:[^']|'')+'"
-_TERM: Final = re.compile(rf"({_NAME})\((.*)\)", re.DOTALL)
-_ARGUMENT: Final = re.compile(rf"(?:{_NAME}|\d+|{_QUOTED})")
+
+# How names, constants and ground terms are written: patterns.
+# `++` and `*+` keep no way back, so a token of a million characters takes no memory beside its own.
+NAME: Final = r"[^\W\d]\w*"
+QUOTED: Final = r"'(?:[^'\n]|'')++'"
+PLAIN_NAME: Final = rf"(?!(?:{'|'.join(sorted(RESERVED))})\b){NAME}"
+_CONSTANT = rf"(?:{PLAIN_NAME}|\d+|{QUOTED})"
+GROUND_TERM: Final = rf"{PLAIN_NAME}\([ ]*{_CONSTANT}(?:[ ]*,[ ]*{_CONSTANT})*+[ ]*\)"
+
+CONSTANT: Final = re.compile(_CONSTANT)
+_WORD: Final = re.compile(NAME)
+_TERM: Final = re.compile(GROUND_TERM)
+
+# What connectives say of plain truth values and of boolean arrays.
+TRUTH: Final[dict[str, Callable[..., Any]]] = {
+    "true": lambda: True,
+    "false": lambda: False,
+    "not": lambda value: value ^ True,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "implies": lambda body, head: (body ^ True) | head,
+    "iff": lambda left, right: left ^ right ^ True,
+}
 
 
 class Formula:
@@ -213,38 +233,20 @@ def atom_name(name: str) -> str:
         raise ValueError("an atom's name has at least one character, got ''")
     if not name.isprintable() and any(unicodedata.category(sign) in _NOT_IN_NAMES for sign in name):
         raise ValueError(f"an atom's name is one line of text without control characters, got {name!r}")
-    term = _split_term(name) if name[-1] == ")" else None
-    return name if term is None else f"{term[0]}({', '.join(term[1])})"
+    return term_name(name) if name[-1] == ")" and _TERM.fullmatch(name) else name
 
 
-def _split_term(name: str) -> tuple[str, list[str]] | None:
-    """Return predicate and arguments of a ground term as the text format writes it, or None."""
-    match = _TERM.fullmatch(name)
-    if match is None or match[1] in RESERVED:
-        return None
-    inside, arguments, place = match[2], [], 0
-    while True:
-        while inside[place : place + 1] == " ":
-            place += 1
-        found = _ARGUMENT.match(inside, place)
-        if found is None or found[0] in RESERVED:
-            return None
-        arguments.append(found[0])
-        place = found.end()
-        while inside[place : place + 1] == " ":
-            place += 1
-        if place == len(inside):
-            return match[1], arguments
-        if inside[place] != ",":
-            return None
-        place += 1
+def term_name(term: str) -> str:
+    """Return a ground term as atoms carry it: ``f( a,b )`` as ``f(a, b)``."""
+    predicate, _, rest = term.partition("(")
+    return f"{predicate}({', '.join(CONSTANT.findall(rest))})"
 
 
 def quote(name: str) -> str:
     """Return an atom's name as the text format writes it, in quotes where it needs them."""
     if _WORD.fullmatch(name):
         return f"'{name}'" if name in RESERVED else name
-    if name[-1] == ")" and _split_term(name) is not None:
+    if name[-1] == ")" and _TERM.fullmatch(name):
         return name
     return "'" + name.replace("'", "''") + "'"
 
@@ -309,6 +311,12 @@ def exactly(bound: int, *parts: Formula) -> Formula:
     return cardinality("exactly", bound, parts)
 
 
+def bounds(node: Formula) -> tuple[int, int]:
+    """Return how many parts of a cardinality must be true at least and may be true at most."""
+    least = 0 if node.kind == "atmost" else node.label
+    return least, len(node.args) if node.kind == "atleast" else node.label
+
+
 # --- walking formulae ----------------------------------------------------------------------------
 
 
@@ -367,31 +375,17 @@ def holds(formula: Formula, world: Mapping[str, Any]) -> Any:
     """
 
     def visit(node: Formula, values: list[Any]) -> Any:
-        kind = node.kind
-        if kind == "atom":
+        if node.kind == "atom":
             try:
                 value = world[node.label]
             except KeyError:
                 raise UnknownAtom(node.label, world, "world") from None
             return bool(value) if isinstance(value, int) else value
-        if kind == "not":
-            return values[0] ^ True
-        if kind == "and":
-            return values[0] & values[1]
-        if kind == "or":
-            return values[0] | values[1]
-        if kind == "xor":
-            return values[0] ^ values[1]
-        if kind == "implies":
-            return (values[0] ^ True) | values[1]
-        if kind == "iff":
-            return values[0] ^ values[1] ^ True
-        if kind in CARDINALITIES:
+        if node.kind in CARDINALITIES:
+            least, most = bounds(node)
             number = sum((value * 1 for value in values), start=0)
-            if kind == "atleast":
-                return number >= node.label
-            return number <= node.label if kind == "atmost" else number == node.label
-        return kind == "true"
+            return (least <= number) & (number <= most)
+        return TRUTH[node.kind](*values)
 
     return fold(formula, visit)
 

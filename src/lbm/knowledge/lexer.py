@@ -6,32 +6,26 @@ import re
 from typing import Final, NoReturn
 
 from lbm.errors import ParseError
-from lbm.knowledge.formula import RESERVED
+from lbm.knowledge.formula import GROUND_TERM, NAME, PLAIN_NAME, QUOTED
 
 MAX_STATEMENT: Final = 10_000_000
 """Characters in one statement (a line, and the lines an open parenthesis adds to it)."""
 
-# `++` and `*+` keep no way back, so a token of a million characters takes no memory beside its own.
-_NAME = r"[^\W\d]\w*"
-_QUOTED = r"'(?:[^'\n]|'')++'"
-_NOT_RESERVED = rf"(?!(?:{'|'.join(sorted(RESERVED))})\b)"
-_CONSTANT = rf"(?:{_NOT_RESERVED}{_NAME}|\d+|{_QUOTED})"
 TOKEN: Final = re.compile(
     rf"""
     [ \t\r\f]*+ (?: \#[^\n]*+ )?+ (?:
       (?P<newline>\n)
-    | (?P<term>{_NOT_RESERVED}{_NAME}\([ ]*{_CONSTANT}(?:[ ]*,[ ]*{_CONSTANT})*+[ ]*\))
-    | (?P<name>{_NAME})
+    | (?P<term>{GROUND_TERM})
+    | (?P<name>{NAME})
     | (?P<symbol><->|<=>|->|=>|<-|!=|&&|\|\||[|^&~!(){{}},:=↔→←∨⊕∧¬∀∃])
-    | (?P<quoted>{_QUOTED})
+    | (?P<quoted>{QUOTED})
     | (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<end>\Z)
     | (?P<other>.)
     )""",
     re.VERBOSE | re.DOTALL,
 )
-CONSTANT: Final = re.compile(_CONSTANT)
-PLAIN: Final = re.compile(rf"(?<!\w){_NOT_RESERVED}{_NAME}")
+PLAIN: Final = re.compile(rf"(?<!\w){PLAIN_NAME}")
 
 Token = tuple[str, str, int]
 """Kind, text and place."""

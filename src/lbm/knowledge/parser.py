@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
-from lbm.errors import LimitExceeded, ParseError, WeightError, nearest
+from lbm.errors import LimitExceeded, ParseError, WeightError, suggested
 from lbm.knowledge.formula import (
     CARDINALITIES,
+    CONSTANT,
     FALSE,
     RESERVED,
     TRUE,
@@ -24,11 +25,13 @@ from lbm.knowledge.formula import (
     Step,
     atom_name,
     atoms_of,
+    from_steps,
     make,
+    term_name,
     to_steps,
 )
 from lbm.knowledge.grounding import MAX_QUANTIFIERS, Budget, Guard, Quantifier, Template, instances
-from lbm.knowledge.lexer import CONSTANT, PLAIN, Lexer, Token
+from lbm.knowledge.lexer import PLAIN, Lexer, Token
 from lbm.knowledge.numbers import MAX_DIGITS, Weight, plain, read_weight
 
 MAX_SHAPES: Final = 10_000
@@ -105,13 +108,12 @@ def parse(text: str, *, source: str | None = None) -> Formula:
         raise TypeError(f"expected the text of a formula, got {text!r}")
     reader = _Reader(text, source)
     reader.whole = True
-    found = [read for reads in reader.statements() for read in reads]
+    found = reader.statements()
     if not found:
         raise ParseError("expected a formula, found nothing", source=source)
     if len(found) > 1 or found[0].weight is not None:
-        raise ParseError(
-            "expected one formula without a weight; a theory is read by Theory.parse", source=source
-        )
+        said = "expected one formula without a weight; a theory is read by Theory.parse"
+        raise ParseError(said, source=source)
     return found[0].formula
 
 
@@ -125,21 +127,19 @@ def read_text(
     for name, members in (domains or {}).items():
         for member in members:
             if not CONSTANT.fullmatch(member):
-                raise ParseError(
-                    f"expected constants in the domain {name!r}, got {member!r}: put it in quotes"
-                )
+                said = f"expected constants in the domain {name!r}, got {member!r}: put it in quotes"
+                raise ParseError(said)
     reader = _Reader(text, source, domains)
     reading = Reading(atoms=reader.atoms)
     with _collection_paused():
         reader.refuse_long_lines()
-        shapes = _Shapes()
+        shapes: dict[str, list[Step] | None] = {}
         place, line = 0, 1
         while place < len(text):
             end = text.find("\n", place)
             end = len(text) if end < 0 else end
-            statement = (
-                shapes.read(text[place:end], line, reader.atoms) if end - place <= SHAPE_LENGTH else None
-            )
+            short = end - place <= SHAPE_LENGTH
+            statement = _read_plain(text[place:end], line, reader.atoms, shapes) if short else None
             if statement is not None:
                 reading.statements.append(statement)
                 place, line = end + 1, line + 1
@@ -149,50 +149,44 @@ def read_text(
                 place, line = reader.ended, reader.line
     for name in reader.filled:
         if name not in reader.domains:
-            near = nearest(name, reader.domains)
-            hint = f"; did you mean {near!r}?" if near else ""
-            raise ParseError(f"no domain {name!r} is declared here{hint}", source=source)
+            raise ParseError(
+                f"no domain {name!r} is declared here{suggested(name, reader.domains)}", source=source
+            )
     return reading
 
 
-class _Shapes:
-    """Lines of one shape, as ``a & b -> c`` and ``x1 & x2 -> x3``, are parsed once.
+def _read_plain(
+    line: str, number: int, atoms: dict[str, None], shapes: dict[str, list[Step] | None]
+) -> Statement | None:
+    """Return what a plain line says, or None if it is the reader's to read.
 
+    Lines of one shape, as ``a & b -> c`` and ``x1 & x2 -> x3``, are parsed once; ``shapes`` has their steps.
     Only the plainest lines have a shape: names that are no terms, and signs. Whatever else a line holds, an
-    error among it, is the reader's to read.
+    error among it, is the reader's.
     """
-
-    def __init__(self) -> None:
-        self.known: dict[str, list[Step] | None] = {}
-
-    def read(self, line: str, number: int, atoms: dict[str, None]) -> Statement | None:
-        """Return what a line says, or None if it is not for this class."""
-        weight: Weight | None = None
-        prefix = _WEIGHTED.match(line)
-        if prefix is not None:
-            try:
-                weight = read_weight(prefix[1])
-            except WeightError:
-                return None
-            line = line[prefix.end() :]
-        shape = PLAIN.sub("a", line)
-        if shape not in self.known:
-            if len(self.known) >= MAX_SHAPES:
-                return None
-            self.known[shape] = _program(shape)
-        program = self.known[shape]
-        if program is None:
+    weight: Weight | None = None
+    prefix = _WEIGHTED.match(line)
+    if prefix is not None:
+        try:
+            weight = read_weight(prefix[1])
+        except WeightError:
             return None
-        names = PLAIN.findall(line)
-        made: list[Formula] = []
-        for kind, label, args in program:
-            if kind == "atom":
-                made.append(make("atom", names[label], ()))
-            else:
-                made.append(make(kind, None, tuple([made[i] for i in args])))
-        for name in names:
-            atoms.setdefault(name)
-        return Statement(made[-1], weight, number)
+        line = line[prefix.end() :]
+    shape = PLAIN.sub("a", line)
+    if shape not in shapes:
+        if len(shapes) >= MAX_SHAPES:
+            return None
+        shapes[shape] = _program(shape)
+    program = shapes[shape]
+    if program is None:
+        return None
+    names = PLAIN.findall(line)
+    for name in names:
+        atoms.setdefault(name)
+    formula = from_steps(
+        [(kind, names[label] if kind == "atom" else None, args) for kind, label, args in program]
+    )
+    return Statement(formula, weight, number)
 
 
 def _program(shape: str) -> list[Step] | None:
@@ -240,11 +234,13 @@ class _Reader(Lexer):
 
     # -- statements --
 
-    def statements(self) -> Iterator[list[Statement]]:
-        """Yield what each statement says: no formula, one, or the instances of a rule."""
+    def statements(self) -> list[Statement]:
+        """Return what all statements say, each no formula, one, or the instances of a rule."""
         self.refuse_long_lines()
+        found: list[Statement] = []
         while self.ended < len(self.text):
-            yield self.statement()
+            found += self.statement()
+        return found
 
     def statement(self) -> list[Statement]:
         """Read one statement, if there is one left, and the end of its line."""
@@ -256,11 +252,9 @@ class _Reader(Lexer):
             if kind == "newline":
                 continue
             line, weight, self.begun = self.line, None, place
-            if kind == "name" and text == "atoms" and not self.whole:
-                self.declare_atoms()
-                continue
-            if kind == "name" and text == "domain" and not self.whole:
-                self.declare_domain()
+            if kind == "name" and text in ("atoms", "domain") and not self.whole:
+                declare = self.declare_atoms if text == "atoms" else self.declare_domain
+                declare()
                 continue
             if kind == "number":
                 colon = self.next()
@@ -308,19 +302,13 @@ class _Reader(Lexer):
             if token[1] != sign:
                 self.expected(f"{sign!r} (domain {name} = {{a, b, c}})", token)
         constants: dict[str, None] = {}
-        token = self.inside()
-        while token[1] != "}":
+        for token in self.listed("}", "',' or '}'"):
+            if token[1] == "}" and not constants:
+                break  # a domain may be empty
             constant = self.constant(token)
             if constant in constants:
                 self.fail(f"{constant} is in the domain {name!r} twice", token[2])
             constants[constant] = None
-            token = self.inside()
-            if token[1] == ",":
-                token = self.inside()
-                if token[1] == "}":
-                    self.expected("a constant", token)
-            elif token[1] != "}":
-                self.expected("',' or '}'", token)
         token = self.next()
         if token[0] not in ("newline", "end"):
             self.expected("the end of the line", token)
@@ -332,10 +320,7 @@ class _Reader(Lexer):
         """Return a plain or quoted name; reserved words only in quotes."""
         kind, text, place = token
         if kind == "quoted":
-            try:
-                return atom_name(text[1:-1].replace("''", "'"))
-            except ValueError as error:
-                self.fail(str(error), place)
+            return self.checked(text[1:-1].replace("''", "'"), place)
         if text in RESERVED:
             self.fail(f"{text!r} is a reserved word: write '{text}' in quotes to use it as a name", place)
         return text
@@ -356,25 +341,30 @@ class _Reader(Lexer):
 
     def term(self, token: Token) -> str:
         """Return a ground term as atoms carry it."""
-        predicate, _, rest = token[1].partition("(")
-        name = f"{predicate}({', '.join(CONSTANT.findall(rest))})"
-        if "'" in name:
-            try:
-                atom_name(name)
-            except ValueError as error:
-                self.fail(str(error), token[2])
-        return name
+        name = term_name(token[1])
+        return self.checked(name, token[2]) if "'" in name else name
+
+    def checked(self, name: str, place: int) -> str:
+        """Return a name as atoms carry it, if an atom may be called so."""
+        try:
+            return atom_name(name)
+        except ValueError as error:
+            self.fail(str(error), place)
 
     def arguments(self, name: str) -> str:
         """Read the arguments behind ``name(``, blanks and line ends among them; return the term."""
-        found: list[str] = []
+        tokens = self.listed(")", f"',' or ')' in the arguments of {name}")
+        return f"{name}({', '.join(map(self.constant, tokens))})"
+
+    def listed(self, end: str, expected: str) -> Iterator[Token]:
+        """Yield the first token, and each that follows a comma, up to the ``end`` of a list."""
         while True:
-            found.append(self.constant(self.inside()))
+            yield self.inside()
             token = self.inside()
-            if token[1] == ")":
-                return f"{name}({', '.join(found)})"
+            if token[1] == end:
+                return
             if token[1] != ",":
-                self.expected(f"',' or ')' in the arguments of {name}", token)
+                self.expected(expected, token)
 
     # -- formulae --
 
@@ -410,12 +400,11 @@ class _Reader(Lexer):
             if want:
                 if kind_ahead == "newline" and (depth or self.whole):
                     token = self.inside()
+                want = False
                 if kind == "name" and text not in RESERVED:
                     if token[1] == "(":
                         out.append(self.literal(self.arguments(text)))
                         token = self.next()
-                        want = False
-                        continue
                     elif self.scope and text in self.scope:
                         self.fail(
                             f"{text} is a variable here: it stands inside a term, as in p({text})", place
@@ -423,21 +412,19 @@ class _Reader(Lexer):
                     else:
                         atoms.setdefault(text)
                         out.append(make("atom", text, ()))
-                        want = False
-                        continue
-                if kind == "term":
+                elif kind == "term":
                     out.append(self.literal(self.term((kind, text, place))))
-                    want = False
                 elif kind == "quoted":
                     name = self.name((kind, text, place))
                     atoms.setdefault(name)
                     out.append(make("atom", name, ()))
-                    want = False
                 elif text == "(":
                     opened.append(_Open("(", place))
                     depth += 1
+                    want = True
                 elif text in _PREFIX:
                     opened.append("not")
+                    want = True
                 elif text in CARDINALITIES:
                     token = self.cardinality(text, place, token)
                     depth += 1
@@ -448,9 +435,9 @@ class _Reader(Lexer):
                     token = self.quantifier(
                         _QUANTIFIER[text], place, token, self.inside if depth or self.whole else self.next
                     )
+                    want = True
                 elif text == "true" or text == "false":
                     out.append(TRUE if text == "true" else FALSE)
-                    want = False
                 else:
                     if text in RESERVED and text not in _BINARY:
                         self.name((kind, text, place))
@@ -509,8 +496,7 @@ class _Reader(Lexer):
             token = self.inside()
             if token[1] == ")":
                 self.expected("a formula", token)
-            return token
-        if token[1] != ")":
+        elif token[1] != ")":
             self.expected("',' or ')'", token)
         return token
 
@@ -544,13 +530,7 @@ class _Reader(Lexer):
 
     # -- quantifiers --
 
-    def quantifier(
-        self,
-        kind: str,
-        place: int,
-        token: Token,
-        following: Callable[[], Token],
-    ) -> Token:
+    def quantifier(self, kind: str, place: int, token: Token, following: Callable[[], Token]) -> Token:
         """Read ``X, Y in drug, X != Y:`` and open it; return the token behind."""
         variables: list[str] = []
         domains: list[tuple[str, ...]] = []
@@ -607,10 +587,7 @@ class _Reader(Lexer):
             self.expected("the name of a domain", token)
         name = self.name(token)
         if name not in self.domains:
-            near = nearest(name, self.domains)
-            hint = (
-                f"; did you mean {near!r}?" if near else f": declare it first, as in domain {name} = {{a, b}}"
-            )
+            hint = suggested(name, self.domains, f": declare it first, as in domain {name} = {{a, b}}")
             self.fail(f"no domain {name!r}{hint}", token[2])
         if not self.domains[name]:
             self.fail(f"{kind} over the domain {name!r}, which is empty", token[2])

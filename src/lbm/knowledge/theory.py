@@ -190,8 +190,7 @@ class Theory:
         packed = self.clauses
         if packed is not None:
             return exact_sum(packed.weights[packed.true_in(world)].tolist())
-        soft = (statement for statement in self if statement.weight is not None)
-        return exact_sum(s.weight for s in soft if s.weight is not None and holds(s.formula, world))
+        return exact_sum(s.weight for s in self if s.weight is not None and holds(s.formula, world))
 
     def all_hard(self) -> Theory:
         """Return the theory that demands every formula: weights are dropped."""

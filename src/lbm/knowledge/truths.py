@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
+from lbm.knowledge.formula import CARDINALITIES, TRUTH, Formula, bounds, postorder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
     Places = NDArray[np.intp]
-
-_SWAPPED: Final = {"implies": "or", "iff": "xor"}  # the same with the first argument negated
 
 
 class Truths:
@@ -56,15 +54,9 @@ class Truths:
         import numpy as np
 
         if kind == "count":
-            sizes = [len(node.args) for node in nodes]
-            least = [0 if node.kind == "atmost" else node.label for node in nodes]
-            most = [
-                size if node.kind == "atleast" else node.label
-                for node, size in zip(nodes, sizes, strict=True)
-            ]
+            least, most = np.array([bounds(node) for node in nodes], np.int64).T
             flat = np.array([where[part] for node in nodes for part in node.args], np.intp)
-            ends = np.cumsum([0, *sizes])
-            return flat, ends, np.array(least, np.int64), np.array(most, np.int64)
+            return flat, np.cumsum([0, *(len(node.args) for node in nodes)]), least, most
         columns = zip(*([where[part] for part in node.args] for node in nodes), strict=True)
         return tuple(np.array(column, np.intp) for column in columns)
 
@@ -81,15 +73,7 @@ class Truths:
                 np.cumsum(x[flat], out=sums[1:])
                 number = np.diff(sums[ends])
                 x[to] = (least <= number) & (number <= most)
-            elif kind in ("true", "false"):
-                x[to] = kind == "true"
             else:
-                first = x[arguments[0]]
-                if kind == "not" or kind in _SWAPPED:
-                    np.logical_not(first, out=first)
-                if kind != "not":
-                    both = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
-                    first = both[_SWAPPED.get(kind, kind)](first, x[arguments[1]])
-                x[to] = first
+                x[to] = TRUTH[kind](*(x[places] for places in arguments))
         found: Bools = x[self.roots]
         return found

@@ -10,7 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
-from lbm.knowledge.formula import CARDINALITIES, Formula
+from lbm.knowledge.formula import CARDINALITIES, Formula, bounds
 
 Part = tuple[Formula, bool]
 
@@ -48,10 +48,7 @@ def view(formula: Formula, positive: bool = True, whole: Container[Formula] = ()
     if kind in ("true", "false"):
         return View("constant", (), (kind == "true") is positive)
     if kind in CARDINALITIES:
-        bound, number = node.label, len(node.args)
-        least = 0 if kind == "atmost" else bound
-        most = number if kind == "atleast" else bound
-        return View("count", tuple([strip(part) for part in node.args]), (least, most, positive))
+        return View("count", tuple([strip(part) for part in node.args]), (*bounds(node), positive))
     if kind in ("xor", "iff"):
         return _parity(node, positive, whole)
     op = "and" if _op(kind, positive) == "and" else "or"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.knowledge.clauses import Packed
+from lbm.knowledge.clauses import Packed, packed
 from lbm.knowledge.formula import quote
 
 Ints = NDArray[np.int64]
@@ -74,11 +74,7 @@ class Cubes(Packed[Cube]):
 
 def pack(cubes: Iterable[Sequence[int]], atoms: tuple[str, ...]) -> Cubes:
     """Return cubes given as signed numbers in packed form."""
-    rows = [sorted(cube, key=abs) for cube in cubes]
-    starts = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([len(row) for row in rows], out=starts[1:])
-    literals = np.fromiter((n for row in rows for n in row), dtype=np.int32, count=int(starts[-1]))
-    return Cubes(atoms, literals, starts)
+    return Cubes(atoms, *packed([sorted(cube, key=abs) for cube in cubes]))
 
 
 @dataclass(frozen=True, slots=True)

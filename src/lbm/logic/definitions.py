@@ -28,7 +28,7 @@ from lbm.knowledge.formula import (
 )
 from lbm.knowledge.weighted import counter_cells
 from lbm.logic.anatomy import View, strip, view
-from lbm.logic.elimination import count_up
+from lbm.logic.elimination import capped_sum, count_up
 
 WIDE: Final = 16
 """Literals side by side in one piece."""
@@ -52,11 +52,6 @@ class Piece:
         """Return the piece seen the other way round."""
         formula = self.formula
         return Piece(formula.args[0] if formula.kind == "not" else ~formula, self.no, self.yes)
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether it is an atom or a negated one."""
-        return strip(self.formula)[0].kind == "atom"
 
 
 @dataclass(slots=True)
@@ -124,7 +119,7 @@ class Definer:
         cut = [self._cut(part) for part in parts]
         ones = [(1, 1)] * len(cut)
         least, most, inside = seen.label
-        yes, no = (count_up(ones, (least, most, way), 1, 0, _sum) for way in (inside, not inside))
+        yes, no = (count_up(ones, (least, most, way), 1, 0, capped_sum) for way in (inside, not inside))
         return Piece(make(node.kind, node.label, tuple([part.formula for part in cut])), yes, no)
 
     def _any(self, parts: list[Piece]) -> Piece:
@@ -155,7 +150,7 @@ class Definer:
     def _cut(self, piece: Piece) -> Piece:
         """Replace a piece by the literal of its definitional atom."""
         formula, positive = strip(piece.formula)
-        if piece.is_literal:
+        if formula.kind == "atom":
             return piece
         found = self._known.get(formula)
         if found is None:
@@ -181,7 +176,7 @@ def _without_large_cardinalities(node: Formula, parts: list[Formula]) -> Formula
     if node.kind not in CARDINALITIES:
         return same
     ones = [(1, 1)] * min(len(parts), WIDE + 1)
-    small = len(parts) <= WIDE and count_up(ones, view(same).label, 1, 0, _sum) <= WIDE
+    small = len(parts) <= WIDE and count_up(ones, view(same).label, 1, 0, capped_sum) <= WIDE
     return same if small else counter(same)
 
 
@@ -191,7 +186,3 @@ def _shared(formula: Formula) -> set[Formula]:
     for node in postorder(formula):
         times.update({strip(part)[0] for part in node.args} if node.kind != "not" else ())
     return {node for node, number in times.items() if number > 1 and node.args}
-
-
-def _sum(yes: int, up: int, no: int, stay: int) -> int:
-    return yes * up + no * stay

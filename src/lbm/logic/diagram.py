@@ -10,6 +10,7 @@ take a gigabyte of addresses.
 from __future__ import annotations
 
 import mmap
+import operator
 import os
 import threading
 import time
@@ -49,6 +50,15 @@ STACK: Final = 1 << 30
 TABLES: Final = 1 << 26
 """Bytes of addresses that are more than enough for the manager's tables and its other threads."""
 
+_CONNECTED: Final[dict[str, Callable[..., BDDFunction]]] = {
+    "not": operator.invert,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "implies": BDDFunction.imp,
+    "iff": BDDFunction.equiv,
+}
+
 
 # --- the one manager -----------------------------------------------------------------------------
 
@@ -59,9 +69,8 @@ class _Shared:
     def __init__(self) -> None:
         self.in_use = threading.Lock()
         self.manager: BDDManager | None = None
-        self.abandoned: list[
-            BDDManager
-        ] = []  # their threads stayed in a process that forked: not to be ended
+        # Their threads stayed in a process that forked: not to be ended.
+        self.abandoned: list[BDDManager] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
@@ -176,12 +185,18 @@ class Diagram:
     def build(self, formula: Formula) -> bool:
         """Make the nodes of a formula; return whether there was room for them."""
         made: dict[Formula, BDDFunction] = {}
+        place = {name: i for i, name in enumerate(self.atoms)}
         try:
-            self._root = self._build(formula, made)
+            for node in postorder(formula):
+                plain = counter(node) if node.kind in CARDINALITIES else node
+                for part in postorder(plain, known=made):
+                    made[part] = self._connect(part, made, place)
+                made[node] = made[plain]
+            self._root = made[formula]
         except MemoryError:
-            made.clear()
             return False
-        made.clear()
+        finally:
+            made.clear()
         self._manager.gc()  # reordering would move the nodes of parts that are no longer needed
         return True
 
@@ -189,33 +204,12 @@ class Diagram:
         """Let go of the nodes: the manager is wanted for the next diagram."""
         self._root = self._manager.false()
 
-    def _build(self, formula: Formula, made: dict[Formula, BDDFunction]) -> BDDFunction:
-        place = {name: i for i, name in enumerate(self.atoms)}
-        for node in postorder(formula):
-            plain = counter(node) if node.kind in CARDINALITIES else node
-            for part in postorder(plain, known=made):
-                made[part] = self._connect(part, made, place)
-            made[node] = made[plain]
-        return made[formula]
-
     def _connect(self, node: Formula, made: dict[Formula, BDDFunction], place: dict[str, int]) -> BDDFunction:
-        kind = node.kind
-        if kind == "atom":
+        if node.kind == "atom":
             return self._manager.var(place[node.label])
-        if kind == "true":
-            return self._manager.true()
-        if kind == "false":
-            return self._manager.false()
-        values = [made[part] for part in node.args]
-        if kind == "not":
-            return ~values[0]
-        if kind == "and":
-            return values[0] & values[1]
-        if kind == "or":
-            return values[0] | values[1]
-        if kind == "xor":
-            return values[0] ^ values[1]
-        return values[0].imp(values[1]) if kind == "implies" else values[0].equiv(values[1])
+        if node.kind in ("true", "false"):
+            return self._manager.true() if node.kind == "true" else self._manager.false()
+        return _CONNECTED[node.kind](*(made[part] for part in node.args))
 
     def reorder(self, order: Sequence[int]) -> None:
         """Put the atoms in ``order``, by their numbers."""

@@ -83,8 +83,8 @@ class Elimination:
         shortest = _paths(len(pairs), least, most)
         if shortest is not None and min(shortest) >= HUGE and all(yes and no for yes, no in pairs):
             return HUGE, HUGE
-        yes = count_up(pairs, seen.label, 1, 0, _capped_sum)
-        no = count_up(pairs, (least, most, not inside), 1, 0, _capped_sum)
+        yes = count_up(pairs, seen.label, 1, 0, capped_sum)
+        no = count_up(pairs, (least, most, not inside), 1, 0, capped_sum)
         return yes, no
 
     def cubes(self, formula: Formula, place: dict[str, int], limit: int) -> list[Mask]:
@@ -258,7 +258,8 @@ def _capped(pair: Mask) -> Mask:
     return min(pair[0], HUGE), min(pair[1], HUGE)
 
 
-def _capped_sum(yes: int, up: int, no: int, stay: int) -> int:
+def capped_sum(yes: int, up: int, no: int, stay: int) -> int:
+    """Return how many cubes two products have together, or HUGE."""
     return min(yes * up + no * stay, HUGE)
 
 

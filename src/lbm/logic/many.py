@@ -70,9 +70,7 @@ def clause_rows(literals: Literals, starts: Ints) -> tuple[list[tuple[Literals, 
     return found, np.array(valid, dtype=np.int64)
 
 
-def eliminate(
-    literals: Literals, starts: Ints, owners: Ints, atoms: int, *, ranks: Ints | None = None
-) -> list[CubeRows]:
+def eliminate(literals: Literals, starts: Ints, owners: Ints, atoms: int) -> list[CubeRows]:
     """Return the strict DNF of many clauses, the longest cube of each first. [TG21, equation conj_ext]
 
     Parameters
@@ -83,11 +81,8 @@ def eliminate(
         Shape (clauses,): the formula each clause stands for.
     atoms
         How many atoms there are.
-    ranks
-        The order of elimination, as :func:`literal_ranks` gives it, which is the default.
     """
-    if ranks is None:
-        ranks = literal_ranks(literals, atoms)
+    ranks = literal_ranks(literals, atoms)
     by_rank = np.argsort(ranks).astype(np.int32) - np.int32(atoms)
     ranks = ranks.astype(np.int32)
     found: list[CubeRows] = []

@@ -10,12 +10,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Final, overload
+from typing import Final
 
 import numpy as np
 
 from lbm.errors import TooManyCubes
-from lbm.knowledge.clauses import as_clause
+from lbm.knowledge.clauses import Lazy, as_clause
 from lbm.knowledge.formula import Formula, atom, atoms_of, holds, iff, to_steps
 from lbm.logic.cube import Cube, Cubes, pack
 from lbm.logic.definitions import Definer
@@ -51,7 +51,7 @@ class Definition:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class StrictDNF(Sequence[Cube]):
+class StrictDNF(Lazy[Cube]):
     """The cubes of a formula, as a sequence; ``definitions`` explains the new atoms they mention.
 
     ``cubes.atoms`` names the formula's atoms in their order, then the definitional ones.
@@ -68,11 +68,7 @@ class StrictDNF(Sequence[Cube]):
     def __len__(self) -> int:
         return len(self.cubes)
 
-    @overload
-    def __getitem__(self, index: int) -> Cube: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Cube]: ...
-    def __getitem__(self, index: int | slice) -> Cube | list[Cube]:
+    def _at(self, index: int) -> Cube:
         return self.cubes[index]
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ import math
 import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -164,11 +165,9 @@ def unpack(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Array
     check_digest(digest(tensors), facts, where)
     letters = tensors.pop(DOCUMENT, None)
     document = None
-    if letters is not None:
-        try:
+    with suppress(ValueError, RecursionError):  # UnicodeDecodeError is a ValueError, too
+        if letters is not None:
             document = json.loads(letters.tobytes().decode(), parse_constant=_no_number)
-        except (ValueError, RecursionError):  # which UnicodeDecodeError is too
-            document = None
     if not isinstance(document, dict):
         refuse(where, f"expected a JSON object in {DOCUMENT}, found something else")
     return document, tensors

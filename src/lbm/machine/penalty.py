@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from lbm.errors import LimitExceeded, UnknownAtom
-from lbm.knowledge.formula import Formula, atoms_of, postorder, quote
+from lbm.knowledge.formula import CARDINALITIES, Formula, atoms_of, bounds, fold, quote
 from lbm.knowledge.theory import Theory, hard_weight
 from lbm.logic.cube import Cube
 from lbm.machine.equation import number
@@ -140,7 +140,7 @@ def _false(formula: Formula, order: Mapping[str, int], budget: int) -> Iterator[
     names = sorted(atoms_of(formula), key=order.__getitem__)
     bits = {name: i for i, name in enumerate(names)}
     places = [order[name] for name in names]
-    for mask, coefficient in _fold(~formula, bits, budget).items():
+    for mask, coefficient in fold(~formula, _Arithmetic(bits, budget).visit).items():
         yield tuple([places[i] for i, digit in enumerate(reversed(f"{mask:b}")) if digit == "1"]), coefficient
 
 
@@ -195,13 +195,10 @@ class _Arithmetic:
             return {}
         if kind == "not":
             return self.complement(values[0])
-        if kind == "atleast":
-            return self.at_least(node.label, values)
-        if kind == "atmost":
-            return self.complement(self.at_least(node.label + 1, values))
-        if kind == "exactly":
-            more = self.at_least(node.label + 1, values)
-            return self.plus(self.at_least(node.label, values), -1, more)
+        if kind in CARDINALITIES:
+            least, most = bounds(node)
+            enough = self.at_least(least, values)
+            return enough if kind == "atleast" else self.plus(enough, -1, self.at_least(most + 1, values))
         p, q = values
         both = self.times(p, q)
         if kind == "and":
@@ -221,24 +218,6 @@ class _Arithmetic:
             for j in range(min(i, bound), max(0, bound - len(values) + i - 1), -1):
                 row[j] = self.plus(row[j], 1, self.times(value, self.plus(row[j - 1], -1, row[j])))
         return row[max(bound, 0)]
-
-
-def _fold(formula: Formula, bits: Mapping[str, int], budget: int) -> Terms:
-    """Return the polynomial of [formula is true]; a part is forgotten once nothing needs it."""
-    nodes = list(postorder(formula))
-    waiting = dict.fromkeys(nodes, 0)
-    for node in nodes:
-        for part in node.args:
-            waiting[part] += 1
-    arithmetic = _Arithmetic(bits, budget)
-    results: dict[Formula, Terms] = {}
-    for node in nodes:
-        results[node] = arithmetic.visit(node, [results[part] for part in node.args])
-        for part in node.args:
-            waiting[part] -= 1
-            if not waiting[part]:
-                del results[part]
-    return results[formula]
 
 
 # --- fewer degrees, more units -------------------------------------------------------------------

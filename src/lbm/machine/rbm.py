@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.errors import UnknownAtom
+from lbm.knowledge.clauses import Lazy
 from lbm.knowledge.parser import Statement
 from lbm.logic.cube import Cube, Cubes
 from lbm.machine.equation import write_equation
@@ -281,7 +282,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Units(Sequence[HiddenUnit]):
+class Units(Lazy[HiddenUnit]):
     """The hidden units of a machine as a sequence of objects."""
 
     machine: Machine
@@ -289,21 +290,13 @@ class Units(Sequence[HiddenUnit]):
     def __len__(self) -> int:
         return self.machine.hidden
 
-    @overload
-    def __getitem__(self, index: int) -> HiddenUnit: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[HiddenUnit]: ...
-    def __getitem__(self, index: int | slice) -> HiddenUnit | list[HiddenUnit]:
-        if isinstance(index, slice):
-            return [self[j] for j in range(*index.indices(len(self)))]
+    def _at(self, index: int) -> HiddenUnit:
         machine = self.machine
-        cube = machine.cubes[index]
         owners, starts = machine._parts
-        index %= len(self)
         parts = owners[starts[index] : starts[index + 1]].tolist()
         base = machine.formulae
         return HiddenUnit(
-            cube,
+            machine.cubes[index],
             float(machine.unit_weights[index]),
             float(machine.hidden_bias[index]),
             tuple(number for number in parts if number < base),

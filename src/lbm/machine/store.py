@@ -28,22 +28,27 @@ if TYPE_CHECKING:
 FORMAT: Final = "lbm-machine"
 """The one key of the header's metadata."""
 
+_CODES: Final = {"float64": "F64", "int32": "I32", "int64": "I64", "uint8": "U8"}
+_STORED: Final = {
+    "visible_bias": "float64",
+    "hidden_bias": "float64",
+    "unit_weights": "float64",
+    "owner": "int64",
+    "unit": "int64",
+}
+"""Arrays of a machine that are stored under their own names."""
+
 _TYPES: Final = {
     "atoms": ("U8",),
     "weights.data": ("F64",),
     "weights.indices": ("I32", "I64"),
     "weights.indptr": ("I32", "I64"),
-    "visible_bias": ("F64",),
-    "hidden_bias": ("F64",),
-    "unit_weights": ("F64",),
-    "owner": ("I64",),
-    "unit": ("I64",),
+    **{name: (_CODES[kind],) for name, kind in _STORED.items()},
     "theory.text": ("U8",),
     "theory.literals": ("I32",),
     "theory.starts": ("I64",),
     "theory.weights": ("I64",),
 }
-_CODES: Final = {"float64": "F64", "int32": "I32", "int64": "I64", "uint8": "U8"}
 _THEORY: Final = {
     "none": (),
     "text": ("theory.text",),
@@ -115,11 +120,7 @@ def _pack_arrays(machine: Machine) -> dict[str, Array]:
         "weights.data": np.ascontiguousarray(weights.data, dtype=np.float64),
         "weights.indices": np.ascontiguousarray(weights.indices, dtype=index),
         "weights.indptr": np.ascontiguousarray(weights.indptr, dtype=index),
-        "visible_bias": np.ascontiguousarray(machine.visible_bias, dtype=np.float64),
-        "hidden_bias": np.ascontiguousarray(machine.hidden_bias, dtype=np.float64),
-        "unit_weights": np.ascontiguousarray(machine.unit_weights, dtype=np.float64),
-        "owner": np.ascontiguousarray(machine.owner, dtype=np.int64),
-        "unit": np.ascontiguousarray(machine.unit, dtype=np.int64),
+        **{name: np.ascontiguousarray(getattr(machine, name), dtype=kind) for name, kind in _STORED.items()},
     }
 
 
@@ -180,22 +181,17 @@ def load(path: str | Path) -> Machine:
 
     from lbm.machine.rbm import Machine
 
+    stored: dict[str, Any] = {name: tensors[name] for name in _STORED}
+    stored |= {name: facts[name] for name in _NUMBERS}
     return Machine(
         atoms=names,
         weights=csc_array(
             (tensors["weights.data"], tensors["weights.indices"], tensors["weights.indptr"]),
             shape=(facts["atoms"], facts["hidden"]),
         ),
-        visible_bias=tensors["visible_bias"],
-        hidden_bias=tensors["hidden_bias"],
-        epsilon=facts["epsilon"],
-        offset=facts["offset"],
-        unit_weights=tensors["unit_weights"],
-        hard_weight=facts["hard_weight"],
-        owner=tensors["owner"],
-        unit=tensors["unit"],
         definitions=definitions,
         theory=theory,
+        **stored,
     )
 
 

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import Final
 
 import numpy as np
 
-from lbm.knowledge.clauses import as_clause
+from lbm.knowledge.clauses import Clauses, as_clause
 from lbm.knowledge.formula import Formula, atom, iff
 from lbm.knowledge.theory import Theory, hard_weight
-from lbm.logic.cube import CubeRows, Ints, Literals, merge
+from lbm.logic.cube import CubeRows, merge
 from lbm.logic.definitions import Definer
 from lbm.logic.many import Rows, clause_choices, eliminate
 from lbm.logic.sdnf import BUDGET, check_method, choices, flat_choices
@@ -96,12 +96,13 @@ class _Cubes:
     def of(cls, theory: Theory, method: str, budget: int) -> _Cubes:
         """Return the cubes of every formula of a theory."""
         clauses, general = _sort_out(theory, method, budget)
+        packed = (clauses.literals, clauses.starts, clauses.owners, len(theory.atoms))
         groups: list[CubeRows] = []
         found: dict[int, list[Rows]] = {}
-        if len(clauses[2]) <= SHARED_CLAUSES:
-            found = clause_choices(*clauses, len(theory.atoms))
+        if len(clauses) <= SHARED_CLAUSES:
+            found = clause_choices(*packed)
         else:
-            groups = eliminate(*clauses, len(theory.atoms))
+            groups = eliminate(*packed)
             if not general:  # a million clauses need no names
                 return cls(theory.atoms, groups)
         place = {name: number for number, name in enumerate(theory.atoms, start=1)}
@@ -122,43 +123,32 @@ def _mentioned(cubes: Rows, atoms: int) -> set[int]:
     return {abs(literal) - atoms - 1 for cube in cubes for literal in cube if abs(literal) > atoms}
 
 
-def _sort_out(
-    theory: Theory, method: str, budget: int
-) -> tuple[tuple[Literals, Ints, Ints], list[tuple[int, Formula]]]:
+def _sort_out(theory: Theory, method: str, budget: int) -> tuple[Clauses, list[tuple[int, Formula]]]:
     """Return the clauses of a theory, packed, and the other formulae with their numbers.
 
     A formula of negative weight is negated here, once and for all.
     """
-    longest = budget if method == "auto" else None
-    if method not in ("auto", "elimination"):
-        longest = -1
+    longest = {"auto": budget, "elimination": inf}.get(method, -1)  # of a clause that is eliminated as one
     clauses = theory.clauses
     if clauses is not None:
-        long = clauses.sizes > (np.inf if longest is None else longest)
-        short = clauses.where(~long)
+        long = clauses.sizes > longest
         others = [(number, clauses[number].formula) for number in np.flatnonzero(long).tolist()]
-        return (short.literals, short.starts, short.owners), others
+        return clauses.where(~long), others
     place = {name: i + 1 for i, name in enumerate(theory.atoms)}
-    literals: list[int] = []
-    ends, owner_list = [0], []
+    rows: list[list[int]] = []
+    owners: list[int] = []
     general: list[tuple[int, Formula]] = []
     for number, statement in enumerate(theory):
         formula = statement.formula
         if statement.weight is not None and statement.weight < 0:
             formula = ~formula
-        clause = as_clause(formula) if longest != -1 else None
-        if clause is None or (longest is not None and len(clause) > longest):
+        clause = as_clause(formula) if longest > 0 else None
+        if clause is None or len(clause) > longest:
             general.append((number, formula))
-            continue
-        literals += [place[name] if wanted else -place[name] for name, wanted in clause]
-        ends.append(len(literals))
-        owner_list.append(number)
-    arrays = (
-        np.array(literals, dtype=np.int32),
-        np.array(ends, dtype=np.int64),
-        np.array(owner_list, dtype=np.int64),
-    )
-    return arrays, general
+        else:
+            rows.append([place[name] if wanted else -place[name] for name, wanted in clause])
+            owners.append(number)
+    return Clauses.of(rows, atoms=theory.atoms, groups=owners), general
 
 
 def _most_shared(choices: dict[int, list[Rows]], groups: Sequence[CubeRows]) -> dict[int, Rows]:

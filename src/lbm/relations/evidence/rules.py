@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lbm.errors import FileError, ParseError
-from lbm.knowledge.formula import atom_name, quote
-from lbm.knowledge.lexer import CONSTANT
+from lbm.knowledge.formula import CONSTANT, atom_name, quote
 from lbm.knowledge.theory import Theory
 from lbm.relations.prolog.terms import Compound, Term, write
 
