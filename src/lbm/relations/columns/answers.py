@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import LimitExceeded, ParseError
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, is_comparison, substitute
 from lbm.relations.modes import Mode
@@ -33,8 +33,6 @@ from lbm.relations.questions import Numbers, fits, reach, variable_name
 
 ROWS: Final = 5_000_000
 """Solutions of one query, over all examples, that are kept at once."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +86,7 @@ class Background:
 
     # -- terms --
 
-    def magnitudes(self, numbers: Ints) -> NDArray[np.float64]:
+    def magnitudes(self, numbers: Ints) -> Floats:
         """Return the values of terms that are numbers, NaN for others."""
         if len(self._magnitudes) < len(self.terms):
             known = len(self._magnitudes)
@@ -123,7 +121,7 @@ class Background:
 
     # -- columns --
 
-    def evaluate(self, columns: Sequence[Column], examples: Sequence[Term]) -> NDArray[np.bool_]:
+    def evaluate(self, columns: Sequence[Column], examples: Sequence[Term]) -> Bools:
         """Return which columns are true of which examples, shape (examples, columns)."""
         place: dict[Term, int] = {}
         back = [place.setdefault(example, len(place)) for example in examples]

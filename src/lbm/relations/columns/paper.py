@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.relations.prolog.terms import Term
 from lbm.relations.saturate import Saturation
 
@@ -31,7 +31,7 @@ def literals(found: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(literal for body in found for literal in body))
 
 
-def occurrences(found: Sequence[Sequence[str]], names: Sequence[str]) -> NDArray[np.bool_]:
+def occurrences(found: Sequence[Sequence[str]], names: Sequence[str]) -> Bools:
     """Return which literals occur in which bodies, shape (bodies, names)."""
     place = {name: k for k, name in enumerate(names)}
     table = np.zeros((len(found), len(names)), dtype=bool)

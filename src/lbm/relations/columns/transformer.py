@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.errors import MissingExtra, UnknownAtom
 from lbm.knowledge.formula import atom_name
 from lbm.relations.columns.answers import Background
@@ -184,9 +185,7 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         else:
             self.answers_ = Background(self.problem, steps=self.steps)
 
-    def _table(
-        self, columns: Sequence[Column] | Sequence[str], examples: Sequence[Term]
-    ) -> NDArray[np.bool_]:
+    def _table(self, columns: Sequence[Column] | Sequence[str], examples: Sequence[Term]) -> Bools:
         if self.features == "paper":
             return occurrences(bodies(self.saturation_, examples), [str(column) for column in columns])
         return self.answers_.evaluate([one for one in columns if isinstance(one, Column)], examples)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.compiled import compiled
 from lbm.relations.evidence.rules import term_parts
@@ -27,10 +27,6 @@ MAX_SETS: Final = 1 << 19
 
 MAX_THINGS: Final = 63
 """Things up to which a set of them is one whole number."""
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from lbm.arrays import Bools, Floats
 from lbm.errors import NoWorlds
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence.query import marginals
@@ -21,8 +22,6 @@ CERTAIN: Final = 20.0
 """Log-odds past which a score counts as this: a rule may be certain, and a mixture has to stay finite."""
 
 _STEPS: Final = 60  # halvings of an interval of weights: beyond what a float holds
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,5 +151,5 @@ def _scores(values: ArrayLike) -> Floats:
     return np.asarray(np.clip(scores, -CERTAIN, CERTAIN))
 
 
-def _likelihoods(odds: Floats, truth: NDArray[np.bool_]) -> Floats:
+def _likelihoods(odds: Floats, truth: Bools) -> Floats:
     return np.asarray(-np.logaddexp(0.0, np.where(truth, -odds, odds)))

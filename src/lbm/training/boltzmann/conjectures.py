@@ -13,10 +13,10 @@ from functools import reduce
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.formula import Formula, atom
-from lbm.training.boltzmann.knowledge import Floats, Ints, Knowledge, label_patterns
+from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
 
 DRAWS: Final = 3000
 """Variations drawn; many are drawn twice."""
@@ -113,7 +113,7 @@ def _vary(rules: Sequence[Rule], random: np.random.Generator) -> list[Rule]:
     return [rule for rule in found if rule not in known]
 
 
-def _holds(x: Floats, rules: Sequence[Rule]) -> NDArray[np.bool_]:
+def _holds(x: Floats, rules: Sequence[Rule]) -> Bools:
     """Return whether bodies are true, shape (rows, rules); a missing value makes none true."""
     out = np.ones((len(x), len(rules)), dtype=bool)
     for number, rule in enumerate(rules):
@@ -124,10 +124,10 @@ def _holds(x: Floats, rules: Sequence[Rule]) -> NDArray[np.bool_]:
 
 def _pick(
     rules: Sequence[Rule],
-    holds: NDArray[np.bool_],
-    right: NDArray[np.bool_],
+    holds: Bools,
+    right: Bools,
     weights: Floats,
-    explained: NDArray[np.bool_],
+    explained: Bools,
     most: int,
 ) -> list[tuple[float, Rule]]:
     """Return rules of one head with their evidence, the best first, each on rows none before it explains."""

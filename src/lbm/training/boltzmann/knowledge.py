@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import ContradictoryKnowledge, TooManyCubes, UnknownAtom, WeightError
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, atom, atom_name, exactly, fold, make
 from lbm.knowledge.formula import atoms_of as names_of
@@ -37,9 +38,6 @@ MAX_KNOWLEDGE_CUBES: Final = 4096
 
 MAX_CONFIDENCE: Final = 1e9
 """The largest confidence: past it sums in single precision lose the smaller ones."""
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +73,7 @@ class Knowledge:
     owner: Ints
     unit: Ints
     initial: Floats
-    fixed: NDArray[np.bool_]
+    fixed: Bools
     statements: tuple[Statement, ...] = ()
     epsilon: float = 0.5
 

@@ -18,10 +18,10 @@ from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.training.boltzmann.chains import Block, Chains, draw_noise, split_noise, sweep
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
@@ -58,9 +58,9 @@ class Pattern:
         The facts that are missing: places within ``summed``, and their patterns.
     """
 
-    rows: NDArray[np.int64]
-    summed: NDArray[np.int64]
-    apart: NDArray[np.int64]
+    rows: Ints
+    summed: Ints
+    apart: Ints
     parts: tuple[Fact, ...]
 
     @property
@@ -73,7 +73,7 @@ class Pattern:
         """Whether they are few enough to be summed."""
         return self.completions <= 1 << MAX_SUMMED
 
-    def worlds(self) -> NDArray[np.float64]:
+    def worlds(self) -> Floats:
         """Return every way, shape (completions, summed)."""
         return every_way(np.zeros(len(self.summed)), self.parts)
 
@@ -101,7 +101,7 @@ def find_patterns(network: Network, x: Tensor, blocks: Sequence[Block] = ()) -> 
     return found
 
 
-def _touching(network: Network) -> NDArray[np.bool_]:
+def _touching(network: Network) -> Bools:
     """Return which columns touch hidden units, shape (columns,)."""
     touching = np.full(len(network.knowledge.columns), network.hidden > 0)
     touching[network.used.cpu().numpy()] = True
@@ -143,7 +143,7 @@ def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
 
 def predict_log_probabilities(
     network: Network, x: Tensor, *, blocks: Sequence[Block] = (), seed: int = 0
-) -> tuple[Tensor, NDArray[np.bool_]]:
+) -> tuple[Tensor, Bools]:
     """Return log p(k | x_seen), shape (rows, classes), and which rows are exact, shape (rows,).
 
     A row that is not exact was sampled, with random numbers that depend on ``seed`` and on the row alone.

@@ -17,10 +17,11 @@ import torch
 from scipy.sparse import csc_array, hstack
 from torch import Tensor, nn
 
+from lbm.arrays import Floats, Ints
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann import sums
-from lbm.training.boltzmann.knowledge import Floats, Ints, Knowledge, label_patterns
+from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
 
 CHUNK: Final = 1 << 22
 """Hidden inputs held at once, (rows x classes x units); more are taken in parts."""

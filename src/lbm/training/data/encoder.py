@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from numbers import Integral
 from reprlib import repr as shown
 from sys import float_info
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import Any, Final, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from lbm.arrays import Floats
 from lbm.training.data.columns import (
     Group,
     Kind,
@@ -36,9 +37,6 @@ from lbm.training.data.columns import (
     prepare,
     read_numbers,
 )
-
-if TYPE_CHECKING:
-    from lbm.training.boltzmann.knowledge import Floats
 
 ROWS: Final = 4096
 """Rows written at once, so that what is being written stays in the cache."""

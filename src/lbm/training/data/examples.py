@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from lbm.arrays import Bytes, Floats, Ints
 from lbm.errors import FileError
-from lbm.training.boltzmann.knowledge import Floats, Ints
 from lbm.training.data.files import CHUNK_CELLS, TableFile, find_column, reading
-from lbm.training.data.rows import MISSING, Bytes
+from lbm.training.data.rows import MISSING
 from lbm.training.data.table import Layout, fit_layout, read_atoms
 
 MAX_CLASSES: Final = 10_000

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from lbm.training.boltzmann.knowledge import Ints
-
+from lbm.arrays import Bytes, Ints
 
 MISSING: Final = 255
 """What stands for a missing value in bytes, beside 0 and 1."""
 
 COUNTED: Final = 1024
 """Rows that are dense at once while they are counted."""
-
-Bytes = NDArray[np.uint8]
 
 
 class Rows(Protocol):

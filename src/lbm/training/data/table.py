@@ -11,7 +11,8 @@ import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from lbm.training.boltzmann.knowledge import Floats, Ints, known_as
+from lbm.arrays import Floats, Ints
+from lbm.training.boltzmann.knowledge import known_as
 from lbm.training.data.columns import check_truth, make_group, read_numbers
 from lbm.training.data.encoder import AtomEncoder, check_distinct, check_table, column_of
 

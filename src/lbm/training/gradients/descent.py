@@ -13,13 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lbm.arrays import Floats, Ints
 from lbm.errors import TrainingDiverged
 from lbm.training.boltzmann.chains import Block, Chains
 from lbm.training.boltzmann.facts import Groups
-from lbm.training.boltzmann.knowledge import Ints
 from lbm.training.boltzmann.missing import predict_log_probabilities
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.rows import Rows
@@ -55,7 +54,7 @@ class Data:
 
     rows: Rows
     kinds: Ints
-    weights: NDArray[np.float64]
+    weights: Floats
     blocks: tuple[Block, ...] = ()
     gaps: bool = True
 

@@ -22,11 +22,12 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
-from lbm.training.boltzmann.knowledge import Floats, Ints, label_names, label_patterns
+from lbm.training.boltzmann.knowledge import label_names, label_patterns
 from lbm.training.boltzmann.missing import find_patterns, predict_log_probabilities
 from lbm.training.boltzmann.network import Network, to_machine
 from lbm.training.data.examples import Examples
@@ -290,7 +291,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         logs = self._log_probabilities(X)
         return np.asarray(logs[:, 1] - logs[:, 0]) if logs.shape[1] == 2 else logs
 
-    def undecided(self, X: Any) -> NDArray[np.bool_]:
+    def undecided(self, X: Any) -> Bools:
         """Return which rows no hidden unit and no bias decides: the best classes tie, shape (rows,).
 
         What counts is which units are on, min_h E(x, h), not how nearly others are. Where a value is missing,
@@ -299,7 +300,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         parts = self._chunks(X)
         return np.concatenate([_tied_classes(self.network_, x).sum(axis=1) > 1 for x in parts])
 
-    def exact(self, X: Any) -> NDArray[np.bool_]:
+    def exact(self, X: Any) -> Bools:
         """Return which rows are predicted exactly; the others miss so many values that they are sampled."""
         found = []
         for x in self._chunks(X):
@@ -616,7 +617,7 @@ def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, .
     return tuple(Broken(str(s), tuple(mine)) for s, mine in zip(hard, found, strict=True) if mine)
 
 
-def _tied_classes(network: Network, x: Floats) -> NDArray[np.bool_]:
+def _tied_classes(network: Network, x: Floats) -> Bools:
     """Return the classes of greatest -min_h E(x, k), shape (rows, classes): several, if they tie.
 
     Where a value is missing every unit gets the value that suits it best.

@@ -16,8 +16,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from lbm.arrays import Floats
 from lbm.errors import TrainingDiverged
-from lbm.training.boltzmann.knowledge import Floats
 from lbm.training.boltzmann.missing import MAX_SUMMED, complete
 from lbm.training.boltzmann.network import to_machine
 from lbm.training.data.rows import Rows, count_values, rows_of

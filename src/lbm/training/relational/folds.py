@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Ints
 from lbm.errors import FileError, ParseError
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.reader import read_term
@@ -62,7 +63,7 @@ def draw_folds(
     *,
     folds: int,
     seed: int | np.random.Generator | None = None,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return fold numbers, shape (examples,): no group is parted, and classes are spread evenly.
 
     Groups with the same numbers of positive and negative examples are dealt out in turn.
@@ -82,7 +83,7 @@ def draw_folds(
     order = shuffled[np.lexsort((positive[shuffled], -(positive + negative)[shuffled]))]
     dealt = np.empty(len(place), dtype=np.int64)
     dealt[order] = np.arange(len(place)) % folds
-    found: NDArray[np.int64] = dealt[number]
+    found: Ints = dealt[number]
     return found
 
 

@@ -16,20 +16,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.printed import table
 from lbm.knowledge.theory import Theory
 from lbm.relations.columns.relevance import select as select_columns
 from lbm.relations.columns.transformer import RelationalColumns
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import Term
-from lbm.training.boltzmann.knowledge import Floats
 from lbm.training.learners.classifier import LBMClassifier
 from lbm.training.relational.average import fit_average, how_many, together
 from lbm.training.relational.folds import Names, make_folds
 from lbm.training.relational.rules import Rules, read_rules
-from lbm.training.relational.scores import Bools, Scores, mean_and_deviation, score, surprise
+from lbm.training.relational.scores import Scores, mean_and_deviation, score, surprise
 
 PARTS: Final = 3
 """Parts that training folds are dealt into to choose a setting."""
@@ -331,7 +330,7 @@ class Ranking:
     log_odds: Floats
 
 
-def rank_settings(task: Task, fitted: RelationalColumns, seen: Any, train: NDArray[np.int64]) -> Ranking:
+def rank_settings(task: Task, fitted: RelationalColumns, seen: Any, train: Ints) -> Ranking:
     """Return settings in the order of how surprised they are by parts of the training examples put aside.
 
     Columns are those of all training examples: of the test fold nothing is known to either.
@@ -376,7 +375,7 @@ def parts(names: Names, labels: Bools) -> Iterator[Bools]:
                 return
 
 
-def _fit_columns(task: Task, train: NDArray[np.int64]) -> RelationalColumns:
+def _fit_columns(task: Task, train: Ints) -> RelationalColumns:
     examples, labels = task.problem.examples, task.problem.labels
     fitted = RelationalColumns(**task.columns.get_params(deep=False))
     return fitted.fit([examples[k] for k in train], [labels[k] for k in train])

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Floats, Ints
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import atom_name
 from lbm.knowledge.theory import Theory
@@ -24,7 +25,6 @@ from lbm.relations.evidence.residual import Prepared
 from lbm.relations.evidence.weights import WEIGHTS
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import write
-from lbm.training.boltzmann.knowledge import Floats, Ints
 from lbm.training.learners.estimator import read_knowledge
 
 CHOOSING: Final = 128
