@@ -17,13 +17,10 @@ from lbm.relations.saturate import Saturation
 
 def bodies(saturation: Saturation, examples: Iterable[Term]) -> list[tuple[str, ...]]:
     """Return the body literals of each example's bottom clause."""
-    known: dict[Term, tuple[str, ...]] = {}
-    found = []
-    for example in examples:
-        if example not in known:
-            known[example] = tuple(saturation.clause(example, True).body)  # the label is only carried along
-        found.append(known[example])
-    return found
+    examples = list(examples)
+    # The label is only carried along.
+    known = {example: saturation.clause(example, True).body for example in dict.fromkeys(examples)}
+    return [known[example] for example in examples]
 
 
 def literals(found: Iterable[Sequence[str]]) -> list[str]:

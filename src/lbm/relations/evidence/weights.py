@@ -81,7 +81,8 @@ def choose_weight(
                 agree = 1.0 if weight is None else 1 / (1 + np.exp(-weight / temperature))
                 chances = np.array([found[name] for name in held])
                 odds = log_odds(chances * agree + (1 - chances) * (1 - agree))
-                total += float(_likelihoods(odds, np.array([evidence[name] for name in held])).sum())
+                agreed = np.where([evidence[name] for name in held], odds, -odds)
+                total -= float(np.logaddexp(0.0, -agreed).sum())
         except NoWorlds:
             total = -np.inf
         scores[weight] = total / len(names)
@@ -149,7 +150,3 @@ def _scores(values: ArrayLike) -> Floats:
     if np.isnan(scores).any():
         raise ValueError("expected log-odds, got nan among them")
     return np.asarray(np.clip(scores, -CERTAIN, CERTAIN))
-
-
-def _likelihoods(odds: Floats, truth: Bools) -> Floats:
-    return np.asarray(-np.logaddexp(0.0, np.where(truth, -odds, odds)))

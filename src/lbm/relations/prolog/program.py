@@ -91,22 +91,16 @@ class Program:
 
     def facts(self, name: str, arity: int) -> Sequence[tuple[Term, ...]]:
         """Return the arguments of each ground fact of a predicate, in the order of the file."""
-        predicate = self.predicates.get((name, arity))
-        return predicate.facts if predicate is not None else ()
+        return self.predicates.get((name, arity), Predicate(name, arity)).facts
 
     def rules(self, name: str, arity: int) -> Sequence[ProgramRule]:
         """Return the rules of a predicate."""
-        predicate = self.predicates.get((name, arity))
-        return [rule for _, rule in predicate.rules] if predicate is not None else ()
+        return tuple(rule for _, rule in self.predicates.get((name, arity), Predicate(name, arity)).rules)
 
     def constants(self) -> Iterator[Term]:
         """Yield every argument of every ground fact, once."""
-        seen: set[object] = set()
         every = chain.from_iterable(one.facts for one in self.predicates.values())
-        for term in chain.from_iterable(every):
-            if key(term) not in seen:
-                seen.add(key(term))
-                yield term
+        yield from {key(term): term for term in chain.from_iterable(every)}.values()
 
 
 def make_program(clauses: Iterable[Clause]) -> Program:
@@ -136,11 +130,8 @@ def make_program(clauses: Iterable[Clause]) -> Program:
 def head_and_body(clause: Clause) -> tuple[Term | None, Term]:
     """Return head and body of a clause; a directive's head is None, a fact's body ``true``."""
     term = clause.term
-    if isinstance(term, Compound) and term.functor == ":-":
-        if len(term.arguments) == 1:
-            return None, term.arguments[0]
-        if len(term.arguments) == 2:
-            return term.arguments
+    if isinstance(term, Compound) and term.functor == ":-" and len(term.arguments) in (1, 2):
+        return (None, *term.arguments) if len(term.arguments) == 1 else term.arguments
     if isinstance(term, Compound) and term.functor in ("?-", "-->"):
         raise clause.error(f"expected a fact, a rule or a directive, found {write_short(term)}")
     return term, "true"

@@ -249,10 +249,9 @@ class _Reader:
         kind, value = token.kind, token.value
         if kind == SIGN:
             inside = self.open[-1] if self.open else None
-            if value == "," and inside is not None and (inside.functor is not None or inside.sign == "["):
-                self.settle()
-                return self.separate(inside, token)
-            if value == "|" and inside is not None and inside.sign == "[":
+            in_list = inside is not None and inside.sign == "["
+            in_term = inside is not None and inside.functor is not None
+            if inside is not None and ((value == "," and in_term) or (value in (",", "|") and in_list)):
                 self.settle()
                 return self.separate(inside, token)
             if value in (",", "|"):

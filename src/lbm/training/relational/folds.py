@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.arrays import Ints
-from lbm.errors import FileError, ParseError
-from lbm.relations.problem import RelationalProblem
-from lbm.relations.prolog.reader import read_term
+from lbm.errors import ParseError
+from lbm.relations.problem import RelationalProblem, one_term, read_lines
 from lbm.relations.prolog.terms import Term, arguments, key, write_short
 
 Names = NDArray[np.str_]
@@ -89,28 +88,18 @@ def draw_folds(
 
 def read_groups(path: Path | str, problem: RelationalProblem) -> dict[Term, str]:
     """Return the group of every example, as a tab-separated file says: a header, then example and group."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     known = set(problem.examples)
     found: dict[Term, str] = {}
-    for line, text in enumerate(lines[1:], start=2):
+    for line, text in enumerate(read_lines(path)[1:], start=2):
         if not text.strip():
             continue
         cells = text.split("\t")
         if len(cells) < 2:
             raise ParseError("expected an example, a tab and its group", source=str(path), line=line)
-        try:
-            example = read_term(cells[0])
-        except ParseError as error:
-            raise ParseError(error.message, source=str(path), line=line) from None
-        if example not in known:
-            shown = write_short(example)
-            raise ParseError(
-                f"expected an example of this problem, found {shown}", source=str(path), line=line
-            )
-        found[example] = cells[-1]
+        clause = one_term(cells[0], str(path), line)
+        if clause.term not in known:
+            raise clause.error(f"expected an example of this problem, found {write_short(clause.term)}")
+        found[clause.term] = cells[-1]
     without = [example for example in problem.examples if example not in found]
     if without:
         raise ParseError(
