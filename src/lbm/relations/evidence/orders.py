@@ -129,9 +129,7 @@ def closure(order: Order, known: Iterable[tuple[int, bool]]) -> Bools | None:
 
 def blocks(must: Bools) -> list[Ints]:
     """Return the things in groups, each as a whole before the next: pairs of different groups are settled."""
-    line = np.argsort(
-        must.sum(axis=0), kind="stable"
-    )  # things that must precede others have fewer before them
+    line = np.argsort(must.sum(axis=0), kind="stable")  # what must precede others has fewer before it
     sorted_ = must[np.ix_(line, line)]
     cuts = [k for k in range(1, len(line)) if sorted_[:k, k:].all()]
     return [np.sort(group) for group in np.split(line, cuts)]

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lbm.arrays import Bools, Floats
+from lbm.arrays import Floats
 from lbm.errors import NoWorlds
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence.query import marginals

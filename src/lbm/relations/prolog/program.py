@@ -130,8 +130,11 @@ def make_program(clauses: Iterable[Clause]) -> Program:
 def head_and_body(clause: Clause) -> tuple[Term | None, Term]:
     """Return head and body of a clause; a directive's head is None, a fact's body ``true``."""
     term = clause.term
-    if isinstance(term, Compound) and term.functor == ":-" and len(term.arguments) in (1, 2):
-        return (None, *term.arguments) if len(term.arguments) == 1 else term.arguments
+    if isinstance(term, Compound) and term.functor == ":-":
+        if len(term.arguments) == 1:
+            return None, term.arguments[0]
+        if len(term.arguments) == 2:
+            return term.arguments
     if isinstance(term, Compound) and term.functor in ("?-", "-->"):
         raise clause.error(f"expected a fact, a rule or a directive, found {write_short(term)}")
     return term, "true"

@@ -196,11 +196,8 @@ def _places(columns: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
     for number, name in enumerate((*columns, *labels), start=1):
         known = known_as(name)
         if known in place:
-            what = (
-                "the target has the name of a column"
-                if number > len(columns)
-                else "two columns have one name"
-            )
+            target = number > len(columns)
+            what = "the target has the name of a column" if target else "two columns have one name"
             raise ValueError(
                 f"every visible unit needs its own name, and {what}: {name!r}; rename one of them"
             )
@@ -338,20 +335,14 @@ def restrict(formula: Formula, truth: Mapping[str, bool]) -> Formula:
             return _negated(parts[0])
         if kind == "and":
             return _both(*parts)
-        if kind == "or":
-            return (
-                _negated(_both(_negated(parts[0]), _negated(parts[1])))
-                if _known(parts)
-                else parts[0] | parts[1]
-            )
-        if kind == "implies":
-            return _negated(_both(parts[0], _negated(parts[1]))) if _known(parts) else parts[0] >> parts[1]
-        if kind in ("iff", "xor"):
-            same = kind == "iff"
-            if TRUE in parts or FALSE in parts:
-                first, second = parts if parts[0] in (TRUE, FALSE) else reversed(parts)
-                return second if (first is TRUE) == same else _negated(second)
+        if kind in ("or", "implies", "iff", "xor") and not _known(parts):
             return make(kind, None, tuple(parts))
+        if kind in ("or", "implies"):
+            left = _negated(parts[0]) if kind == "or" else parts[0]
+            return _negated(_both(left, _negated(parts[1])))
+        if kind in ("iff", "xor"):
+            first, second = parts if _known(parts[:1]) else reversed(parts)
+            return second if (first is TRUE) == (kind == "iff") else _negated(second)
         return _count(node, parts) if kind in CARDINALITIES else node
 
     return fold(formula, visit)

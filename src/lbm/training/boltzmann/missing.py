@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from lbm.arrays import Bools, Floats, Ints
-from lbm.training.boltzmann.chains import Block, Chains, draw_noise, split_noise, sweep
+from lbm.training.boltzmann.chains import Block, Chains, draw_noise, sweep
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
 
@@ -177,9 +177,7 @@ def _sampled(network: Network, x: Tensor, blocks: Sequence[Block], seed: int) ->
     chains = _begin(network, x, missing, noise[:, 0, : x.shape[1]])
     mean = x.new_zeros(len(x), network.classes)
     for number in range(1, BURN + DRAWS + 1):
-        chains = sweep(
-            network, chains, split_noise(network, noise[:, number]), missing=missing, blocks=blocks
-        )
+        chains = sweep(network, chains, noise[:, number], missing=missing, blocks=blocks)
         if number > BURN:
             mean += torch.softmax(network.log_scores(chains.x), dim=1)
     return torch.log(mean / DRAWS)
@@ -213,7 +211,7 @@ def complete(
 ) -> Tensor:
     """Return rows filled in by a short chain, given what was seen of them and the class if it is known."""
     missing = torch.isnan(x)
-    begun = _begin(network, x, missing, draw_noise(network, len(x), generator).visible)
+    begun = _begin(network, x, missing, draw_noise(network, len(x), generator)[:, network.units : -1])
     chains = begun if kinds is None else Chains(begun.x, kinds)
     for _ in range(TRAINING_SWEEPS):
         noise = draw_noise(network, len(x), generator)

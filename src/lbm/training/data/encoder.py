@@ -37,6 +37,7 @@ from lbm.training.data.columns import (
     prepare,
     read_numbers,
 )
+from lbm.training.data.files import repeated
 
 ROWS: Final = 4096
 """Rows written at once, so that what is being written stays in the cache."""
@@ -341,23 +342,17 @@ def _check_parameters(thresholds: Any, method: Any, max_categories: Any, names: 
 
 def check_distinct(names: Sequence[Any]) -> None:
     """Refuse a table in which two columns have one name."""
-    seen: set[Any] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(
-                f"every column needs its own name, and two are called {name!r}: rename one of them"
-            )
-        seen.add(name)
+    if twice := repeated(names):
+        raise ValueError(
+            f"every column needs its own name, and two are called {twice[0]!r}: rename one of them"
+        )
 
 
 def _check_distinct(names: list[Any]) -> None:
-    seen = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(
-                f"expected every column to have its own name, got {shown(name)} twice: rename one"
-            )
-        seen.add(name)
+    if twice := repeated(names):
+        raise ValueError(
+            f"expected every column to have its own name, got {shown(twice[0])} twice: rename one"
+        )
 
 
 def _check_keys(given: Any, expected: Sequence[str], what: str) -> None:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from lbm.errors import LimitExceeded
-from lbm.training.boltzmann.chains import Block, Chains, split_noise, sweep
+from lbm.training.boltzmann.chains import Block, Chains, sweep
 from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, Pattern, find_patterns
 from lbm.training.boltzmann.network import Network, softplus
 from lbm.training.gradients.descent import CONFIDENCE_RATE, Progress, adam_step
@@ -265,11 +265,10 @@ def _fill(network: Network, rows: Tensor, blocks: Sequence[Block], seed: int) ->
     drawn = torch.stack([_noise_of(row, shape, seed) for row in rows], dim=1).flatten(1, 2)
     many = rows.repeat_interleave(CHAINS, dim=0)
     missing, kinds = torch.isnan(many), torch.zeros(len(many), dtype=torch.int64, device=rows.device)
-    guess = split_noise(network, drawn[0]).visible < torch.sigmoid(network.visible_bias)
+    guess = drawn[0][:, network.units : -1] < torch.sigmoid(network.visible_bias)
     chains, kept = Chains(torch.where(missing, guess.to(rows.dtype), many), kinds), []
     for number, uniform in enumerate(drawn[1:]):
-        noise = split_noise(network, uniform)
-        chains = sweep(network, chains, noise, missing=missing, blocks=blocks, keep_kinds=True)
+        chains = sweep(network, chains, uniform, missing=missing, blocks=blocks, keep_kinds=True)
         if number >= BURN:
             kept.append(chains.x.reshape(len(rows), CHAINS, -1))
     return torch.cat(kept, dim=1)

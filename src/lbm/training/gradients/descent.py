@@ -325,11 +325,8 @@ _COUNTS: Final = ("updates", "epoch", "position", "total", "stale", "seconds", "
 def to_state(progress: Progress) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return a run as named tensors and a JSON-able dictionary: all that :func:`from_state` needs."""
     tensors = {f"parameter.{name}": p.detach().clone() for name, p in progress.network.named_parameters()}
-    for kind, named in (
-        ("first", progress.first),
-        ("second", progress.second),
-        ("best", progress.best or {}),
-    ):
+    moments = {"first": progress.first, "second": progress.second, "best": progress.best or {}}
+    for kind, named in moments.items():
         tensors |= {f"{kind}.{name}": values.clone() for name, values in named.items()}
     if progress.chains is not None:
         tensors["chains.x"], tensors["chains.kinds"] = progress.chains.x, progress.chains.kinds

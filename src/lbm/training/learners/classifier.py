@@ -390,14 +390,15 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
             raise ValueError(f"hidden is a whole number from 0 up, got {self.hidden}")
         self.classes_, self.target_ = classes, target
         self.labels_ = label_names(target, classes.tolist())
-        self._begin(layout, theory, self.labels_, self.encoding)
-        self._prefer()
+        self._begin_with(layout, theory)
         self.progress_ = None
         self.history_: tuple[Epoch, ...] = ()
         self.stopped_: str | None = None
         self.broken_: tuple[Broken, ...] = ()
 
-    def _prefer(self) -> None:
+    def _begin_with(self, layout: Layout, theory: Theory | None) -> None:
+        """Make the network that training begins with; the bias of its label is what ``default`` prefers."""
+        self._begin(layout, theory, self.labels_, self.encoding)
         with torch.no_grad():
             self.network_.label_bias.copy_(torch.as_tensor(_label_bias(self.default, self.classes_)))
 
@@ -443,9 +444,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         if not found:
             return
         added = ((self.confidence, formula) for formula in found)
-        theory = Theory([*before.knowledge.statements, *added])
-        self._begin(self.layout_, theory, self.labels_, self.encoding)
-        self._prefer()
+        self._begin_with(self.layout_, Theory([*before.knowledge.statements, *added]))
         with torch.no_grad():
             self.network_.visible_bias.copy_(before.visible_bias)
 

@@ -167,9 +167,7 @@ class Induction:
                 "examples": fold.examples,
                 **{_key(name): _number(getattr(fold.scores, name)) for name in SCORES},
                 "columns": fold.columns,
-                "size": fold.setting.size,
-                "learning_rate": fold.setting.learning_rate,
-                "l2": fold.setting.l2,
+                **{name: getattr(fold.setting, name) for name in ("size", "learning_rate", "l2")},
                 "machines": fold.machines,
                 "share": fold.share,
                 "accuracy_without_rules": _number(fold.alone.accuracy),
@@ -364,11 +362,9 @@ def parts(names: Names, labels: Bools) -> Iterator[Bools]:
 
     Of many examples one part is enough; a part is left out if the rest would be of one class.
     """
-    every = sorted(set(names.tolist()))
-    number = {name: k % PARTS for k, name in enumerate(every)}
-    dealt = np.array([number[name] for name in names.tolist()])
+    every, place = np.unique(names, return_inverse=True)
     for k in range(min(PARTS, len(every))):
-        part = dealt == k
+        part = place % PARTS == k
         if len(every) > 1 and len(set(labels[~part].tolist())) == 2:
             yield part
             if len(names) >= MANY:
@@ -397,10 +393,8 @@ def _kept(fitted: RelationalColumns, setting: Setting, seen: Any, labels: Bools)
 def _machine(task: Task, setting: Setting) -> LBMClassifier:
     import torch
 
-    if torch.get_num_threads() > 1:
-        torch.set_num_threads(
-            1
-        )  # folds are what runs side by side; threads of one machine only get in the way
+    if torch.get_num_threads() > 1:  # folds are what runs side by side: threads of one only get in the way
+        torch.set_num_threads(1)
     return LBMClassifier(
         knowledge=task.theory,
         target=task.problem.target[0],
