@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from lbm.arrays import Bools, Floats, Ints
+from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.training.boltzmann.chains import Block, Chains, draw_noise, sweep
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
@@ -134,10 +134,8 @@ def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
         return total(inputs) + seen[:, None]
     # In parts, each of which is computed again on the way back instead of being kept.
     again = torch.is_grad_enabled()
-    parts = [
-        checkpoint(total, inputs[i : i + step], use_reentrant=False) if again else total(inputs[i : i + step])
-        for i in range(0, len(rows), step)
-    ]
+    each = [inputs[part] for part in slices(len(rows), step)]
+    parts = [checkpoint(total, part, use_reentrant=False) if again else total(part) for part in each]
     return torch.cat(parts) + seen[:, None]
 
 
@@ -154,8 +152,7 @@ def predict_log_probabilities(
         out = x.new_zeros(len(x), network.classes)
         step = max(1, CHUNK // max(1, network.units * network.classes, x.shape[1]))
         numbers = torch.nonzero(complete)[:, 0]
-        for begin in range(0, len(numbers), step):
-            part = numbers[begin : begin + step]
+        for part in (numbers[places] for places in slices(len(numbers), step)):
             out[part] = network.log_scores(x[part])
         for pattern in find_patterns(network, x, blocks):
             if pattern.exact:
@@ -164,8 +161,8 @@ def predict_log_probabilities(
                 exact[pattern.rows] = False
         rows = np.flatnonzero(~exact)
         step = max(1, 4 * CHUNK // ((BURN + DRAWS) * (network.units + x.shape[1] + 1)))
-        for begin in range(0, len(rows), step):
-            part = torch.as_tensor(rows[begin : begin + step], device=x.device)
+        for places in slices(len(rows), step):
+            part = torch.as_tensor(rows[places], device=x.device)
             out[part] = _sampled(network, x[part], blocks, seed)
         return torch.log_softmax(out, dim=1), exact
 

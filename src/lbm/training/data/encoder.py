@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from lbm.arrays import Floats
+from lbm.arrays import Floats, slices
 from lbm.training.data.columns import (
     Group,
     Kind,
@@ -156,8 +156,7 @@ class AtomEncoder(TransformerMixin, TableEstimator):  # type: ignore[misc]  # sc
             return _encode_sparse(table, parts, np.dtype(self.dtype))
         values = [prepare(column_of(table, i), group) for i, group in parts]
         out = np.empty((len(table), sum(len(group.atoms) for _, group in parts)), self.dtype)
-        for begin in range(0, len(out), ROWS):
-            rows = slice(begin, begin + ROWS)
+        for rows in slices(len(out), ROWS):
             first = 0
             for (_, group), column in zip(parts, values, strict=True):
                 after = first + len(group.atoms)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from lbm.arrays import Bytes, Floats, Ints
+from lbm.arrays import Bytes, Floats, Ints, slices
 from lbm.errors import FileError
 from lbm.training.data.files import CHUNK_CELLS, TableFile, find_column, reading
 from lbm.training.data.rows import MISSING
@@ -100,8 +100,7 @@ def read_examples(
 
 
 def _pieces(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    size = max(1, CHUNK_CELLS // frame.shape[1])
-    return (frame.iloc[first : first + size] for first in range(0, len(frame), size))
+    return (frame.iloc[part] for part in slices(len(frame), max(1, CHUNK_CELLS // frame.shape[1])))
 
 
 def _read_bytes(frame: pd.DataFrame, layout: Layout) -> Bytes:

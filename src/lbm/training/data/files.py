@@ -163,12 +163,12 @@ def _check_names(columns: Sequence[str], name: str) -> tuple[str, ...]:
         raise FileError(f"{name}: expected columns, found none")
     if "" in columns:
         raise FileError(
-            f"{name}: expected a name for every column, found none for column {columns.index('') + 1}: name it "
-            "or leave it out (pandas: to_csv(index=False))"
+            f"{name}: expected a name for every column, found none for column {columns.index('') + 1}: "
+            "name it or leave it out (pandas: to_csv(index=False))"
         )
-    for column in repeated(columns):
+    if twice := repeated(columns):
         raise FileError(
-            f"{name}: expected every column to have its own name, found {column!r} twice: rename one"
+            f"{name}: expected every column to have its own name, found {twice[0]!r} twice: rename one"
         )
     return tuple(columns)
 

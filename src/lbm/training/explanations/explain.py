@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csc_array
 
-from lbm.arrays import Bools, Floats, Ints
+from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.knowledge.formula import atom_name, quote
 from lbm.knowledge.theory import shown
 from lbm.machine.rbm import Machine
@@ -109,8 +109,7 @@ class Classifier:
         added = self.patterns @ self.label_weights
         out = np.tile(self.patterns @ self.label_bias, (len(x), 1))
         step = max(1, CHUNK // max(1, added.size))
-        for begin in range(0, len(x), step):
-            part = slice(begin, begin + step)
+        for part in slices(len(x), step):
             out[part] += np.logaddexp(0.0, self.inputs(x[part])[:, None, :] + added).sum(axis=2)
         return out + (x @ self.machine.visible_bias[: len(self.columns)])[:, None] if joint else out
 

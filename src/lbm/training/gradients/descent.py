@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lbm.arrays import Floats, Ints
+from lbm.arrays import Floats, Ints, slices
 from lbm.errors import TrainingDiverged
 from lbm.training.boltzmann.chains import Block, Chains
 from lbm.training.boltzmann.facts import Groups
@@ -277,8 +277,7 @@ def judge(
 ) -> tuple[float, float]:
     """Return the weighted mean of -log p(k | x) over these rows, and their weighted accuracy."""
     total = right = weight = 0.0
-    for begin_ in range(0, len(rows), size):
-        part = rows[begin_ : begin_ + size]
+    for part in (rows[places] for places in slices(len(rows), size)):
         found, _ = predict_log_probabilities(network, data.rows.batch(part), blocks=data.blocks, seed=seed)
         logs, kinds, weights = found.cpu().numpy(), data.kinds[part], data.weights[part]
         total -= float(weights @ logs[np.arange(len(part)), kinds])

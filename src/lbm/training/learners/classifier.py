@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from lbm.arrays import Bools, Floats, Ints
+from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
@@ -459,8 +459,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         """Yield the atoms of rows, dense, a bounded number at a time."""
         check_is_fitted(self)
         atoms = read_atoms(read_table(self, X, reset=False), self.layout_, strict=self._strict())
-        for first in range(0, atoms.shape[0], PREDICTED_ROWS):
-            part = atoms[first : first + PREDICTED_ROWS]
+        for part in (atoms[places] for places in slices(atoms.shape[0], PREDICTED_ROWS)):
             yield part if isinstance(part, np.ndarray) else part.toarray()
 
     def _strict(self) -> set[int]:
@@ -604,8 +603,8 @@ def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, .
     place = {known_as(name): i for i, name in enumerate((*knowledge.columns, *knowledge.labels))}
     patterns = label_patterns(len(knowledge.labels))
     found: list[list[int]] = [[] for _ in hard]
-    for first in range(0, len(numbers), 4096):
-        part = np.arange(first, min(first + 4096, len(numbers)))
+    for places in slices(len(numbers), 4096):
+        part = np.arange(places.start, places.stop)
         rows = data.rows.batch(part).cpu().numpy()
         world = np.concatenate([rows, patterns[data.kinds[part]]], axis=1)
         for number, statement in enumerate(hard):

@@ -111,14 +111,12 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
     } | _pack_knowledge(network.knowledge)
     given = {name: value for name, value in classifier.get_params(deep=False).items() if name != "knowledge"}
     given["device"] = "cpu"
+    kind = "str" if classes.dtype.kind == "U" else classes.dtype.name
     if not isinstance(given["random_state"], (int, np.integer)):
         given["random_state"] = None  # a generator has moved on; seed_ is what was drawn from it
     document = {
         "broken": [{"formula": part.formula, "rows": list(part.rows)} for part in classifier.broken_],
-        "classes": {
-            "dtype": "str" if classes.dtype.kind == "U" else classes.dtype.name,
-            "values": classes.tolist(),
-        },
+        "classes": {"dtype": kind, "values": classes.tolist()},
         "epsilon": network.knowledge.epsilon,
         "history": [
             {name: value for name, value in asdict(epoch).items() if name != "seconds"}
