@@ -41,10 +41,7 @@ def make_folds(
     if groups is None and problem.folds is not None:
         return np.array([problem.folds[example] for example in examples], dtype=np.str_)
     if isinstance(groups, Mapping):
-        group = dict(groups)
-        for example in examples:
-            if example not in group:
-                raise ParseError(f"expected a group for every example, found none for {write_short(example)}")
+        group = _complete(groups, problem)
     elif groups == SAME_ARGUMENTS:
         group = {example: repr(sorted(map(str, map(key, arguments(example))))) for example in examples}
     elif groups is not None:
@@ -100,11 +97,16 @@ def read_groups(path: Path | str, problem: RelationalProblem) -> dict[Term, str]
         if clause.term not in known:
             raise clause.error(f"expected an example of this problem, found {write_short(clause.term)}")
         found[clause.term] = cells[-1]
-    without = [example for example in problem.examples if example not in found]
+    return _complete(found, problem, source=str(path))
+
+
+def _complete(
+    groups: Mapping[Term, str], problem: RelationalProblem, *, source: str | None = None
+) -> dict[Term, str]:
+    """Return groups, if every example has one."""
+    without = [example for example in problem.examples if example not in groups]
     if without:
-        raise ParseError(
-            f"expected a group for every example, found none for {len(without)}, "
-            f"{write_short(without[0])} first",
-            source=str(path),
-        )
-    return found
+        first = write_short(without[0])
+        message = f"expected a group for every example, found none for {len(without)}, {first} first"
+        raise ParseError(message, source=source)
+    return dict(groups)
