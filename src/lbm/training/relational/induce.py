@@ -308,9 +308,9 @@ def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
     share = 0.0
     if task.rules is not None:
         held = ranking.log_odds[: together(machines)].mean(axis=0)
-        trust = task.rules.trust(train)
-        share = task.rules.share(train, held, task.names, trust)
-        odds = task.rules.mixed(odds, train, np.array(asked), share, trust)
+        weight = task.rules.trust(train)
+        share = task.rules.share(train, held, task.names, weight)
+        odds = task.rules.mixed(odds, train, np.array(asked), share, weight)
         scores = score(odds, labels[test])
     setting = ranking.settings[0]
     tested = Tested(name, len(asked), scores, alone, setting, average.columns, share, machines)
