@@ -15,7 +15,7 @@ from typing import Final
 
 from lbm.relations.prolog.program import Signature, head_and_body
 from lbm.relations.prolog.reader import Clause
-from lbm.relations.prolog.terms import Compound, Term, Variable, signature, write, write_short
+from lbm.relations.prolog.terms import Compound, Term, Variable, arguments, signature, write, write_short
 
 INPUT, OUTPUT, CONSTANT = "+-#"
 
@@ -127,7 +127,6 @@ def read_modes(clauses: Iterable[Clause]) -> tuple[Modes, list[str]]:
         if found is not None:
             continue
         name = signature(directive)
-        assert name is not None or not isinstance(directive, str)
         match name:
             case ("modeh", 2):
                 head.setdefault(_mode(directive, clause))
@@ -139,7 +138,7 @@ def read_modes(clauses: Iterable[Clause]) -> tuple[Modes, list[str]]:
             case ("determination", 2):
                 determinations.setdefault(_determination(directive, clause))
             case ("set", 1 | 2):
-                setting = directive.arguments if isinstance(directive, Compound) else ()
+                setting = arguments(directive)
                 if not isinstance(setting[0], str):
                     raise clause.error(f"expected set(name, value), found {write_short(directive)}")
                 settings[setting[0]] = setting[1] if len(setting) == 2 else "true"
@@ -151,15 +150,12 @@ def read_modes(clauses: Iterable[Clause]) -> tuple[Modes, list[str]]:
 
 
 def _mode(directive: Term, clause: Clause) -> Mode:
-    assert isinstance(directive, Compound)
-    recall, template = directive.arguments
+    recall, template = arguments(directive)
     if recall != "*" and not (isinstance(recall, int) and recall >= 1):
         raise clause.error(f"expected a recall of 1 or more, or *, found {write_short(recall)}")
-    negated = (
-        isinstance(template, Compound) and template.functor in ("not", "\\+") and len(template.arguments) == 1
-    )
-    if negated and isinstance(template, Compound):
-        template = template.arguments[0]
+    negated = signature(template) in (("not", 1), ("\\+", 1))
+    if negated:
+        (template,) = arguments(template)
     if signature(template) is None:
         raise clause.error(f"expected a literal such as bond(+atom,-atom), found {write_short(template)}")
     places = []
@@ -183,14 +179,13 @@ def _mode(directive: Term, clause: Clause) -> Mode:
 
 
 def _determination(directive: Term, clause: Clause) -> Determination:
-    assert isinstance(directive, Compound)
-    target, predicate = (_indicator(part, clause) for part in directive.arguments)
+    target, predicate = (_indicator(part, clause) for part in arguments(directive))
     return Determination(target, predicate, clause.source, clause.line)
 
 
 def _indicator(term: Term, clause: Clause) -> Signature:
-    if isinstance(term, Compound) and term.functor == "/" and len(term.arguments) == 2:
-        name, arity = term.arguments
+    if signature(term) == ("/", 2):
+        name, arity = arguments(term)
         if isinstance(name, str) and isinstance(arity, int) and arity >= 0:
             return name, arity
     raise clause.error(f"expected a predicate such as bond/4, found {write_short(term)}")

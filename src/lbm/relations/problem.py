@@ -18,7 +18,7 @@ from lbm.relations.modes import Modes, read_modes
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.operators import Operators
 from lbm.relations.prolog.program import Program, Signature, goals_of, head_and_body, make_program
-from lbm.relations.prolog.reader import Clause, read_clauses, read_file
+from lbm.relations.prolog.reader import Clause, read_file, read_term
 from lbm.relations.prolog.terms import Term, arguments, is_ground, key, signature, write_short
 
 
@@ -81,19 +81,14 @@ class RelationalProblem:
             declared += found
         positive = read_file(directory / "pos.pl", operators=operators)
         other = read_file(_find(directory, negative, "neg.pl"), operators=operators)
-        fold_file = (
-            None
-            if folds is None and (negative or not (directory / "folds.tsv").exists())
-            else folds or "folds.tsv"
-        )
         problem = make_problem(directory.resolve().name, background, positive, other, declared)
-        warnings = list(problem.warnings)
-        read = None
-        if fold_file is not None:
-            read = read_folds(_find(directory, fold_file, "folds.tsv"), problem.positive, problem.negative)
-        elif (directory / "folds.tsv").exists():
-            warnings.append("folds.tsv is not read: it goes with neg.pl")
-        return replace(problem, folds=read, warnings=tuple(warnings))
+        if folds is None and not (directory / "folds.tsv").exists():
+            return problem
+        if folds is None and negative:
+            odd = "folds.tsv is not read: it goes with neg.pl"
+            return replace(problem, warnings=(*problem.warnings, odd))
+        path = _find(directory, folds, "folds.tsv")
+        return replace(problem, folds=read_folds(path, problem.positive, problem.negative))
 
     @property
     def examples(self) -> tuple[Term, ...]:
@@ -147,10 +142,7 @@ def make_problem(
 
 def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Term]) -> dict[Term, str]:
     """Return the fold of every example, as a tab-separated file with a header says."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    lines = read_lines(path)
     header = lines[0].split("\t") if lines else []
     source = str(path)
     if len(header) < 2:
@@ -168,7 +160,7 @@ def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Te
             raise ParseError(
                 f"expected {len(header)} columns, found {len(cells)}", source=source, line=number
             )
-        rows.append((_one_term(cells[column], source, number), cells))
+        rows.append((one_term(cells[column], source, number), cells))
     label = header.index("label") if by_example and "label" in header else None
     folds: dict[Term, str] = {}
     if by_example:
@@ -202,13 +194,20 @@ def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Te
     return folds
 
 
-def _one_term(text: str, source: str, line: int) -> Clause:
+def read_lines(path: Path | str) -> list[str]:
+    """Return the lines of a file of text."""
     try:
-        (clause,) = read_clauses(f"{text}\n.")
-    except (ParseError, ValueError) as error:
-        message = error.message if isinstance(error, ParseError) else "expected one term"
-        raise ParseError(f"{message} in {text[:80]!r}", source=source, line=line) from None
-    return Clause(clause.term, source, line)
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def one_term(text: str, source: str, line: int) -> Clause:
+    """Return the term in a cell of a table, with its place."""
+    try:
+        return Clause(read_term(text), source, line)
+    except ParseError as error:
+        raise ParseError(f"{error.message} in {text[:80]!r}", source=source, line=line) from None
 
 
 def _find(directory: Path, given: Path | str | None, usual: str) -> Path:
@@ -237,20 +236,18 @@ def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> S
         if target is None or first is None:
             target, first = found, clause
         elif found[0] != target[0]:
-            raise clause.error(
-                f"expected examples of {_show(target)}, as at {first.place}, found {_show(found)}"
-            )
+            as_at = f"as at {first.place}"
+            raise clause.error(f"expected examples of {_show(target)}, {as_at}, found {_show(found)}")
     if target is None or not positive:
         source = negative[0].source if negative else None
         where = f" ({source} has {len(negative)} negative ones)" if source else ""
         raise ParseError(f"expected at least one positive example, found none{where}")
-    classes = {clause.term: clause for clause in positive}
+    places = {clause.term: clause.place for clause in positive}
     for clause in negative:
-        other = classes.get(clause.term)
-        if other is not None:
+        if clause.term in places:
             raise clause.error(
-                f"the negative example {write_short(clause.term)} is a positive one too, at {other.place}: "
-                "leave one out"
+                f"the negative example {write_short(clause.term)} is a positive one too, at "
+                f"{places[clause.term]}: leave one out"
             )
     return target
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, count, product
 from typing import Final
 
 from lbm.errors import LimitExceeded, ParseError
@@ -131,17 +131,13 @@ class _Terms:
         self.order: dict[int, int] = {}
         self.given: dict[tuple[Term, int], list[tuple[int, int]]] = {}
         self.is_given: set[int] = set()
-        self.layers: set[int] = set()
-        self.count = 0
+        self.met = count()
 
     def meet(self, number: int, layer: int | None) -> None:
         """Note a term; one that was met before keeps its first layer."""
         if number not in self.layer or (self.layer[number] is None and layer is not None):
             self.layer[number] = layer
-            self.order[number] = self.count
-            self.count += 1
-            if layer is not None:
-                self.layers.add(layer)
+            self.order[number] = next(self.met)
 
     def give(self, number: int, kind: Term) -> None:
         """Let a term be an input of later literals."""
@@ -213,7 +209,7 @@ class Saturation:
         body: dict[Literal, None] = {}
         left = CALLS * self.literals
         for layer in range(1, self.depth + 1):
-            if layer - 1 not in terms.layers:
+            if layer - 1 not in terms.layer.values():
                 break
             last = layer == self.depth
             for group in self.groups:
@@ -229,9 +225,7 @@ class Saturation:
                             raise self._limit(caller.mode)
                         found.extend([(caller, match) for match in matches])
                 for caller, (literal, outputs, constants) in found:
-                    for number in outputs:
-                        terms.meet(number, layer)
-                    for number in constants:
+                    for number in chain(outputs, constants):
                         terms.meet(number, layer)
                     if last and wanted and outputs and wanted.isdisjoint(outputs):
                         continue  # in the last layer a literal has to lead to an output of the head

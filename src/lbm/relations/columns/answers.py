@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import LimitExceeded, ParseError
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, is_comparison, substitute
 from lbm.relations.modes import Mode
@@ -33,8 +34,6 @@ from lbm.relations.questions import Numbers, fits, reach, variable_name
 
 ROWS: Final = 5_000_000
 """Solutions of one query, over all examples, that are kept at once."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +87,7 @@ class Background:
 
     # -- terms --
 
-    def magnitudes(self, numbers: Ints) -> NDArray[np.float64]:
+    def magnitudes(self, numbers: Ints) -> Floats:
         """Return the values of terms that are numbers, NaN for others."""
         if len(self._magnitudes) < len(self.terms):
             known = len(self._magnitudes)
@@ -123,7 +122,7 @@ class Background:
 
     # -- columns --
 
-    def evaluate(self, columns: Sequence[Column], examples: Sequence[Term]) -> NDArray[np.bool_]:
+    def evaluate(self, columns: Sequence[Column], examples: Sequence[Term]) -> Bools:
         """Return which columns are true of which examples, shape (examples, columns)."""
         place: dict[Term, int] = {}
         back = [place.setdefault(example, len(place)) for example in examples]
@@ -148,10 +147,7 @@ class Background:
             if fewer is None:
                 found[:, k] = counts >= columns[k].least
             else:
-                other = start
-                for step in fewer:
-                    other = self.extend(other, step)
-                found[:, k] = counts > other.counts(len(unique))
+                found[:, k] = counts > reduce(self.extend, fewer, start).counts(len(unique))
         return found[back]
 
     def extend(self, solutions: Solutions, step: Step) -> Solutions:
@@ -160,8 +156,7 @@ class Background:
             tagged = Solutions(
                 ("", *solutions.names), np.insert(solutions.rows, 1, np.arange(len(solutions.rows)), axis=1)
             )
-            for goal in step.goals:
-                tagged = self.extend(tagged, goal)
+            tagged = reduce(self.extend, step.goals, tagged)
             kept = np.ones(len(solutions.rows), dtype=bool)
             kept[tagged.values("")] = False
             return Solutions(solutions.names, solutions.rows[kept])
@@ -223,7 +218,8 @@ class Background:
     def _look_up(self, template: Term, bound: tuple[bool, ...], given: Ints) -> list[Ints]:
         """Return the answers, shape (answers, places), for each choice, a row of ``given``."""
         table = self._tables.setdefault((template, bound), {})
-        if self.has_only_facts(template) and not table:
+        only_facts = self.has_only_facts(template)
+        if only_facts and not table:
             rows = self._whole.get(template)
             if rows is None:
                 rows = self._whole[template] = self._ask(template, (False,) * len(bound), ())
@@ -234,17 +230,12 @@ class Background:
             for part in np.split(rows, starts) if len(rows) else ():
                 table[tuple(part[0, np.flatnonzero(bound)].tolist())] = part
             table.setdefault((-1,), rows[:0])  # so that an empty table is made once
-        found = []
+        choices = list(map(tuple, given.tolist()))
         nothing = np.zeros((0, len(bound)), dtype=np.int64)
-        for choice in map(tuple, given.tolist()):
-            rows_or_none = table.get(choice)
-            if rows_or_none is None:
-                rows_or_none = (
-                    nothing if self.has_only_facts(template) else self._ask(template, bound, choice)
-                )
-                table[choice] = rows_or_none
-            found.append(rows_or_none)
-        return found
+        for choice in choices:
+            if choice not in table:
+                table[choice] = nothing if only_facts else self._ask(template, bound, choice)
+        return [table[choice] for choice in choices]
 
     def has_only_facts(self, template: Term) -> bool:
         """Say whether a literal's predicate is defined by ground facts and nothing else."""

@@ -15,7 +15,6 @@ from term to term, never come back to where they began.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
@@ -33,14 +32,8 @@ OBJECT: Final = "A"
 """What the object is called in its attributes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Attribute:
-    """A chain from an object to a term: its steps, that term's variable and type, and all solutions."""
-
-    steps: tuple[Step, ...]
-    name: str
-    type: Term
-    solutions: Solutions
+Attribute = tuple[Query, int]
+"""A chain from an object to a term, and the number of that term's variable."""
 
 
 def comparison_columns(
@@ -110,9 +103,8 @@ def _attributes(
     language: Language,
 ) -> Iterator[Attribute]:
     """Yield every chain of literals from an object to a term that some object has."""
-    modes = [
-        mode for mode in answers.modes if mode.predicate not in {one.predicate for one in orders.values()}
-    ]
+    ordering = {mode.predicate for mode in orders.values()}
+    modes = [mode for mode in answers.modes if mode.predicate not in ordering]
     numbers = np.array([[k, answers.numbers.of(term)] for k, term in enumerate(objects)], dtype=np.int64)
     grower = Grower(answers, 1, 1, language.cuts)
     opened = [Query((), (kind,), Solutions((OBJECT,), numbers.reshape(-1, 2)))]
@@ -125,7 +117,7 @@ def _attributes(
         ][: language.width]
         for child, old in grown:
             for k in range(min(old, len(child.types) - 1), len(child.types)):
-                yield Attribute(child.steps, variable_name(k), child.types[k], child.solutions)
+                yield child, k
         opened = [child for child, _ in grown]
 
 
@@ -135,15 +127,16 @@ Side = tuple[tuple[Step, ...], str]
 
 def _sides(attribute: Attribute, first: int, second: int, arity: int) -> tuple[Side, Side]:
     """Return an attribute's query about the first object and the second, with variables of their own."""
-    inner = [name for name in attribute.solutions.names if name != OBJECT]
+    query, number = attribute
+    inner = [name for name in query.solutions.names if name != OBJECT]
     found = []
     for side, place in enumerate((first, second)):
         names: dict[str, Term] = {OBJECT: Variable(variable_name(place))}
         for k, name in enumerate(inner):
             names[name] = Variable(variable_name(arity + side * len(inner) + k))
-        shown = names[attribute.name]
+        shown = names[variable_name(number)]
         assert isinstance(shown, Variable)
-        found.append((rename(attribute.steps, names), shown.name))
+        found.append((rename(query.steps, names), shown.name))
     return found[0], found[1]
 
 
@@ -158,25 +151,23 @@ def _columns(
     language: Language,
 ) -> Iterator[Column]:
     """Yield the columns that an attribute gives."""
-    terms = attribute.solutions.values(attribute.name)
-    distinct = np.unique(terms)
-    sizes = answers.magnitudes(distinct)
-    are_numbers = bool(np.isfinite(sizes).all())
+    query, number = attribute
+    name, kind = variable_name(number), query.types[number]
+    distinct = np.unique(query.solutions.values(name))
+    are_numbers = bool(np.isfinite(answers.magnitudes(distinct)).all())
     for (mine, here), (other, there) in (sides, sides[::-1]):
-        if attribute.name != OBJECT:
+        if name != OBJECT:
             if are_numbers:
                 yield Column((*mine, *other, comparison(Variable(here), ">", Variable(there))))
-            elif attribute.type in orders:
-                yield Column(
-                    (*mine, *other, goal_of(orders[attribute.type], (Variable(here), Variable(there))))
-                )
+            elif kind in orders:
+                yield Column((*mine, *other, goal_of(orders[kind], (Variable(here), Variable(there)))))
             if len(distinct) <= language.constants:
-                for number in distinct.tolist():
-                    mine_too = rename(mine, {here: answers.terms[number]})
+                for term in (answers.terms[place] for place in distinct.tolist()):
+                    mine_too = rename(mine, {here: term})
                     yield Column(mine_too)
-                    yield Column((*mine_too, *_absent(rename(other, {there: answers.terms[number]}))))
+                    yield Column((*mine_too, *_absent(rename(other, {there: term}))))
         yield Column((*mine, *_absent(other)))
-        if attribute.solutions.counts(0).max(initial=0) > 1:
+        if query.solutions.counts(0).max(initial=0) > 1:
             yield Column(mine, fewer=other)
 
 

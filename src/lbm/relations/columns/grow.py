@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import permutations, product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import LimitExceeded
 from lbm.relations.columns.answers import Background, Solutions
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename, show
@@ -21,8 +21,6 @@ from lbm.relations.columns.relevance import information
 from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode
 from lbm.relations.prolog.terms import Term, Variable
 from lbm.relations.questions import variable_name
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +250,12 @@ def _gather(answers: Background, query: Query, old: int, language: Language, har
     return max(worth)
 
 
-def _is_measured(answers: Background, distinct: NDArray[np.int64]) -> bool:
+def _is_measured(answers: Background, distinct: Ints) -> bool:
     """Say whether terms are numbers with a fraction, which are compared by size alone."""
     return any(isinstance(answers.terms[number], float) for number in distinct.tolist())
 
 
-def _thresholds(
-    query: Query, name: str, sizes: NDArray[np.float64], cuts: int, harvest: Harvest
-) -> Iterator[float]:
+def _thresholds(query: Query, name: str, sizes: Floats, cuts: int, harvest: Harvest) -> Iterator[float]:
     """Note the columns that compare a number; what counts is the least, or the greatest, of an example's."""
     examples = len(harvest.labels)
     rows = query.solutions.rows[:, 0]
@@ -272,7 +268,7 @@ def _thresholds(
             yield harvest.add(Column(steps), edge <= cut if sign == "=<" else edge >= cut)
 
 
-def _few(values: NDArray[np.float64], cuts: int) -> Iterable[float]:
+def _few(values: Floats, cuts: int) -> Iterable[float]:
     """Return thresholds between different values, at most ``cuts`` of them, evenly over the examples.
 
     >>> list(_few(np.array([1.0, 2.0, 2.0, 3.0]), 8)), list(_few(np.arange(100.0), 3))

@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.relations.prolog.terms import Term
 from lbm.relations.saturate import Saturation
 
 
 def bodies(saturation: Saturation, examples: Iterable[Term]) -> list[tuple[str, ...]]:
     """Return the body literals of each example's bottom clause."""
-    known: dict[Term, tuple[str, ...]] = {}
-    found = []
-    for example in examples:
-        if example not in known:
-            known[example] = tuple(saturation.clause(example, True).body)  # the label is only carried along
-        found.append(known[example])
-    return found
+    examples = list(examples)
+    # The label is only carried along.
+    known = {example: saturation.clause(example, True).body for example in dict.fromkeys(examples)}
+    return [known[example] for example in examples]
 
 
 def literals(found: Iterable[Sequence[str]]) -> list[str]:
@@ -31,7 +28,7 @@ def literals(found: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(literal for body in found for literal in body))
 
 
-def occurrences(found: Sequence[Sequence[str]], names: Sequence[str]) -> NDArray[np.bool_]:
+def occurrences(found: Sequence[Sequence[str]], names: Sequence[str]) -> Bools:
     """Return which literals occur in which bodies, shape (bodies, names)."""
     place = {name: k for k, name in enumerate(names)}
     table = np.zeros((len(found), len(names)), dtype=bool)

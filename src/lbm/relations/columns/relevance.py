@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
+from lbm.arrays import Bools, Floats, Ints
 
 
 def information(columns: Bools, labels: Sequence[bool] | Bools) -> Floats:
@@ -36,7 +34,7 @@ def information(columns: Bools, labels: Sequence[bool] | Bools) -> Floats:
     return _information(len(y), columns.sum(axis=0, dtype=np.int64), int(y.sum()), both)
 
 
-def _information(total: int, ones: NDArray[np.int64], other: int, both: NDArray[np.int64]) -> Floats:
+def _information(total: int, ones: Ints, other: int, both: Ints) -> Floats:
     """Return Σ p log(p / (p_row p_column)) over the four cells, from counts of ones and of common ones."""
     found = np.zeros(len(ones))
     if not total:
@@ -53,7 +51,7 @@ def _information(total: int, ones: NDArray[np.int64], other: int, both: NDArray[
     return np.maximum(found, 0.0)
 
 
-def select(columns: Bools, labels: Sequence[bool] | Bools, count: int) -> NDArray[np.int64]:
+def select(columns: Bools, labels: Sequence[bool] | Bools, count: int) -> Ints:
     """Return the numbers of ``count`` columns, or of all if there are fewer, in the order they were chosen.
 
     The first tells most about the labels; each further one makes the difference criterion largest. Of equal

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.errors import MissingExtra, UnknownAtom
 from lbm.knowledge.formula import atom_name
 from lbm.relations.columns.answers import Background
@@ -32,6 +34,7 @@ except ImportError as error:  # pragma: no cover - every test environment has th
 FEATURES: Final = ("paper", "constants", "comparison")
 
 
+@dataclass(eq=False, repr=False)
 class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Columns found on training examples, and their truth values for any example.
 
@@ -80,32 +83,18 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
     [1, 1, 1, 0, 0, 0, 0]
     """
 
-    def __init__(
-        self,
-        problem: RelationalProblem,
-        *,
-        features: str = "constants",
-        depth: int | None = None,
-        size: int = 2,
-        support: float = 0.02,
-        cuts: int = 8,
-        constants: int = 20,
-        width: int = 1000,
-        select: int | None = None,
-        also: Sequence[str] = (),
-        steps: int = STEPS,
-    ) -> None:
-        self.problem = problem
-        self.features = features
-        self.depth = depth
-        self.size = size
-        self.support = support
-        self.cuts = cuts
-        self.constants = constants
-        self.width = width
-        self.select = select
-        self.also = also
-        self.steps = steps
+    problem: RelationalProblem
+    _: KW_ONLY
+    features: str = "constants"
+    depth: int | None = None
+    size: int = 2
+    support: float = 0.02
+    cuts: int = 8
+    constants: int = 20
+    width: int = 1000
+    select: int | None = None
+    also: Sequence[str] = ()
+    steps: int = STEPS
 
     def fit(self, X: Iterable[Term], y: Iterable[bool]) -> Self:
         """Find columns on examples ``X`` and their labels ``y``, one each."""
@@ -114,13 +103,15 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
             raise ValueError(f"expected examples with a label each, got {len(examples)} and {len(labels)}")
         if self.features not in FEATURES:
             raise ValueError(f"expected features among {', '.join(FEATURES)}, got {self.features!r}")
-        self._begin()
         columns: list[Column] | list[str]
+        # What answers questions remembers answers, and never labels.
         if self.features == "paper":
+            self.saturation_ = Saturation(self.problem, depth=self.depth, steps=self.steps)
             columns = literals(bodies(self.saturation_, examples))
         else:
             find = grow_columns if self.features == "constants" else comparison_columns
             language = Language(self.size, self.support, self.cuts, self.constants, self.width)
+            self.answers_ = Background(self.problem, steps=self.steps)
             columns = find(self.answers_, examples, labels, language)
         if self.select is not None and len(columns) > self.select:
             chosen = select(self._table(columns, examples), labels, self.select)
@@ -128,9 +119,7 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         self.names_ = [str(column) for column in columns]
         known = set(map(atom_name, self.names_))
         more = [text for text in dict.fromkeys(self.also) if atom_name(text) not in known]
-        asked: list[Any] = [text if self.features == "paper" else read_column(text) for text in more]
-        for column in asked:
-            self._check_predicates(column)
+        asked = more if self.features == "paper" else [self._read_column(text) for text in more]
         self.columns_: list[Any] = [*columns, *asked]
         self.names_ += more
         self.mentioned_ = [
@@ -165,10 +154,9 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
 
     # -- inside --
 
-    def _check_predicates(self, column: Column | str) -> None:
-        """Refuse a query about a predicate that nothing defines: it would be false of every example."""
-        if isinstance(column, str):
-            return
+    def _read_column(self, text: str) -> Column:
+        """Return a query; one about a predicate that nothing defines would be false of every example."""
+        column = read_column(text)
         defined = self.problem.background.predicates
         steps = (*column.steps, *(column.fewer or ()))
         for goal in (one for step in steps for one in (step.goals if isinstance(step, Absent) else (step,))):
@@ -176,17 +164,9 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
             if found is not None and found not in defined and found not in BUILTINS:
                 names = [f"{name}/{arity}" for name, arity in defined]
                 raise UnknownAtom(f"{found[0]}/{found[1]}", names, f"background, asked for by {column}")
+        return column
 
-    def _begin(self) -> None:
-        """Make what answers questions; it remembers answers, and never labels."""
-        if self.features == "paper":
-            self.saturation_ = Saturation(self.problem, depth=self.depth, steps=self.steps)
-        else:
-            self.answers_ = Background(self.problem, steps=self.steps)
-
-    def _table(
-        self, columns: Sequence[Column] | Sequence[str], examples: Sequence[Term]
-    ) -> NDArray[np.bool_]:
+    def _table(self, columns: Sequence[Column] | Sequence[str], examples: Sequence[Term]) -> Bools:
         if self.features == "paper":
             return occurrences(bodies(self.saturation_, examples), [str(column) for column in columns])
         return self.answers_.evaluate([one for one in columns if isinstance(one, Column)], examples)

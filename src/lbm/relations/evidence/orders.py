@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.compiled import compiled
 from lbm.relations.evidence.rules import term_parts
@@ -27,10 +27,6 @@ MAX_SETS: Final = 1 << 19
 
 MAX_THINGS: Final = 63
 """Things up to which a set of them is one whole number."""
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,9 +129,7 @@ def closure(order: Order, known: Iterable[tuple[int, bool]]) -> Bools | None:
 
 def blocks(must: Bools) -> list[Ints]:
     """Return the things in groups, each as a whole before the next: pairs of different groups are settled."""
-    line = np.argsort(
-        must.sum(axis=0), kind="stable"
-    )  # things that must precede others have fewer before them
+    line = np.argsort(must.sum(axis=0), kind="stable")  # what must precede others has fewer before it
     sorted_ = must[np.ix_(line, line)]
     cuts = [k for k in range(1, len(line)) if sorted_[:k, k:].all()]
     return [np.sort(group) for group in np.split(line, cuts)]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats
 from lbm.errors import ClashingLabels, LimitExceeded, NoAnswer, NoWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.theory import Theory
@@ -39,8 +39,6 @@ EVEN: Final = 1e-12
 _STATUS: Final = {True: "entailed", False: "refuted"}
 _TURNED: Final = {"entailed": "refuted", "refuted": "entailed", "undecided": "undecided"}
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 _Parts = dict[int, tuple[float, str, Estimate | None]]
 """Of atoms of a component: how likely, what is proven, and how good that is if it was sampled."""
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from lbm.arrays import Ints
 from lbm.errors import NoWorlds, UnknownAtom, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom_name
@@ -27,8 +28,7 @@ from lbm.relations.evidence.orders import Order, recognise
 DIGITS: Final = 6
 """Digits after the point of a label's weight: more would only make whole numbers large."""
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int64]
+Codes = Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

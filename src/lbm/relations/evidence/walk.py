@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.clock import spent
@@ -38,10 +39,6 @@ CONFLICTS: Final = 100_000
 """Conflicts after which a solver gives up on a question."""
 
 _JUDGED: Final = 512  # states of each chain by which every atom is judged
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def begin(
@@ -275,9 +272,9 @@ def sweep(
     breaks: NDArray[np.int32],
     change: Ints,
     order: Ints,
-    uniform: NDArray[np.float64],
+    uniform: Floats,
     temperature: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Offer every atom of every chain its other value, by heat bath; return what each chain gained."""
     gained = np.zeros(x.shape[0])
     for lane in range(x.shape[0]):

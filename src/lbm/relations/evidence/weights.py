@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from lbm.arrays import Floats
 from lbm.errors import NoWorlds
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence.query import marginals
@@ -21,8 +22,6 @@ CERTAIN: Final = 20.0
 """Log-odds past which a score counts as this: a rule may be certain, and a mixture has to stay finite."""
 
 _STEPS: Final = 60  # halvings of an interval of weights: beyond what a float holds
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,8 @@ def choose_weight(
                 agree = 1.0 if weight is None else 1 / (1 + np.exp(-weight / temperature))
                 chances = np.array([found[name] for name in held])
                 odds = log_odds(chances * agree + (1 - chances) * (1 - agree))
-                total += float(_likelihoods(odds, np.array([evidence[name] for name in held])).sum())
+                agreed = np.where([evidence[name] for name in held], odds, -odds)
+                total -= float(np.logaddexp(0.0, -agreed).sum())
         except NoWorlds:
             total = -np.inf
         scores[weight] = total / len(names)
@@ -150,7 +150,3 @@ def _scores(values: ArrayLike) -> Floats:
     if np.isnan(scores).any():
         raise ValueError("expected log-odds, got nan among them")
     return np.asarray(np.clip(scores, -CERTAIN, CERTAIN))
-
-
-def _likelihoods(odds: Floats, truth: NDArray[np.bool_]) -> Floats:
-    return np.asarray(-np.logaddexp(0.0, np.where(truth, -odds, odds)))

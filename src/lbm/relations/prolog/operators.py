@@ -58,11 +58,9 @@ class Operators:
         if priority == 0:
             table.pop(name, None)
             return
-        left, right = (
-            -1 if sign == "" else priority if sign == "y" else priority - 1
-            for sign in (kind.partition("f")[0], kind.partition("f")[2])
-        )
-        table[name] = Operator(name, priority, left, right)
+        before, _, after = kind.partition("f")
+        largest = {"": -1, "x": priority - 1, "y": priority}
+        table[name] = Operator(name, priority, largest[before], largest[after])
 
     def declare(self, directive: Term) -> str | None:
         """Obey ``op(Priority, Kind, Names)``; return what is wrong with it, None if nothing is."""

@@ -91,22 +91,16 @@ class Program:
 
     def facts(self, name: str, arity: int) -> Sequence[tuple[Term, ...]]:
         """Return the arguments of each ground fact of a predicate, in the order of the file."""
-        predicate = self.predicates.get((name, arity))
-        return predicate.facts if predicate is not None else ()
+        return self.predicates.get((name, arity), Predicate(name, arity)).facts
 
     def rules(self, name: str, arity: int) -> Sequence[ProgramRule]:
         """Return the rules of a predicate."""
-        predicate = self.predicates.get((name, arity))
-        return [rule for _, rule in predicate.rules] if predicate is not None else ()
+        return tuple(rule for _, rule in self.predicates.get((name, arity), Predicate(name, arity)).rules)
 
     def constants(self) -> Iterator[Term]:
         """Yield every argument of every ground fact, once."""
-        seen: set[object] = set()
         every = chain.from_iterable(one.facts for one in self.predicates.values())
-        for term in chain.from_iterable(every):
-            if key(term) not in seen:
-                seen.add(key(term))
-                yield term
+        yield from {key(term): term for term in chain.from_iterable(every)}.values()
 
 
 def make_program(clauses: Iterable[Clause]) -> Program:

@@ -123,25 +123,26 @@ def _plain_fact(tokens: Sequence[Token]) -> Compound | None:
     place, last = 2, len(tokens) - 2
     while place < last:
         kind, value, _, end = tokens[place]
-        if (
-            value == "-"
-            and kind == NAME
-            and tokens[place + 1].kind == NUMBER
-            and tokens[place + 1].start == end
-        ):
+        after = tokens[place + 1]
+        if value == "-" and kind == NAME and after.kind == NUMBER and after.start == end:
             place += 1
-            arguments.append(-tokens[place].value)  # type: ignore[operator]
+            arguments.append(-after.value)  # type: ignore[operator]
+            after = tokens[place + 1]
         elif kind in (NAME, QUOTED, NUMBER):
             arguments.append(value)
         else:
             return None
-        after = tokens[place + 1]
         if after.kind != SIGN or (after.value != "," if place + 1 < last else place + 1 > last):
             return None
         place += 2
     if place != last + 1:
         return None
     return Compound(str(tokens[0].value), tuple(arguments))
+
+
+def _is_applied(name: Token, after: Token) -> bool:
+    """Say whether a name's arguments follow: an open bracket, without a blank before it."""
+    return after.value == "(" and after.kind == SIGN and after.start == name.end
 
 
 class _Reader:
@@ -178,7 +179,7 @@ class _Reader:
         self.place += 1
         kind, value = token.kind, token.value
         after = self.tokens[self.place] if kind != END else token
-        if kind in (NAME, QUOTED) and after.value == "(" and after.kind == SIGN and after.start == token.end:
+        if kind in (NAME, QUOTED) and _is_applied(token, after):
             self.place += 1
             return self.begin("(", str(value))
         if kind == NAME:
@@ -215,8 +216,7 @@ class _Reader:
     def empty(self, name: str) -> bool:
         """Read ``[]`` or ``{}``, which may be a functor too."""
         self.place += 1
-        after = self.tokens[self.place]
-        if after.value == "(" and after.kind == SIGN and after.start == self.tokens[self.place - 1].end:
+        if _is_applied(self.tokens[self.place - 1], self.tokens[self.place]):
             self.place += 1
             return self.begin("(", name)
         self.terms.append(name)
@@ -226,14 +226,10 @@ class _Reader:
         """Say whether the token after a prefix operator makes that operator an atom."""
         if after.kind == END or (after.kind == SIGN and after.value not in ("(", "[", "{")):
             return True
-        if (
-            after.kind != NAME
-            or after.value not in self.operators.infix
-            or after.value in self.operators.prefix
-        ):
+        prefix, infix = self.operators.prefix, self.operators.infix
+        if after.kind != NAME or after.value not in infix or after.value in prefix:
             return False
-        follows = self.tokens[self.place + 1]
-        return not (follows.kind == SIGN and follows.value == "(" and follows.start == after.end)
+        return not _is_applied(after, self.tokens[self.place + 1])
 
     def variable(self, name: str) -> Variable:
         if name != "_":
@@ -249,10 +245,9 @@ class _Reader:
         kind, value = token.kind, token.value
         if kind == SIGN:
             inside = self.open[-1] if self.open else None
-            if value == "," and inside is not None and (inside.functor is not None or inside.sign == "["):
-                self.settle()
-                return self.separate(inside, token)
-            if value == "|" and inside is not None and inside.sign == "[":
+            in_list = inside is not None and inside.sign == "["
+            in_term = inside is not None and inside.functor is not None
+            if inside is not None and ((value == "," and in_term) or (value in (",", "|") and in_list)):
                 self.settle()
                 return self.separate(inside, token)
             if value in (",", "|"):

@@ -97,29 +97,24 @@ def key(term: Term) -> object:
     return (float, term) if type(term) is float else term
 
 
-def variables(term: Term) -> list[str]:
-    """Return the names of a term's variables, in order of appearance."""
-    found: dict[str, None] = {}
+def subterms(term: Term) -> Iterator[Term]:
+    """Yield a term and all terms inside it, from left to right."""
     todo = [term]
     while todo:
         part = todo.pop()
-        if isinstance(part, Variable):
-            found.setdefault(part.name)
-        elif isinstance(part, Compound):
+        yield part
+        if isinstance(part, Compound):
             todo.extend(reversed(part.arguments))
-    return list(found)
+
+
+def variables(term: Term) -> list[str]:
+    """Return the names of a term's variables, in order of appearance."""
+    return list(dict.fromkeys(part.name for part in subterms(term) if isinstance(part, Variable)))
 
 
 def is_ground(term: Term) -> bool:
     """Say whether a term has no variables."""
-    todo = [term]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, Variable):
-            return False
-        if isinstance(part, Compound):
-            todo.extend(part.arguments)
-    return True
+    return not any(isinstance(part, Variable) for part in subterms(term))
 
 
 def signature(term: Term) -> tuple[str, int] | None:

@@ -33,34 +33,18 @@ class Block:
     patterns: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Uniform numbers for one sweep: shapes (chains, units), (chains, columns) and (chains,)."""
-
-    hidden: Tensor
-    visible: Tensor
-    kinds: Tensor
-
-
-def draw_noise(network: Network, chains: int, generator: torch.Generator) -> Noise:
-    """Return random numbers for one sweep of ``chains`` chains."""
+def draw_noise(network: Network, chains: int, generator: torch.Generator) -> Tensor:
+    """Return uniform numbers for one sweep of ``chains`` chains, shape (chains, units + columns + 1)."""
     weights = network.weights
     width = network.units + len(weights) + 1
-    drawn = torch.rand(chains, width, generator=generator, dtype=weights.dtype, device=weights.device)
-    return split_noise(network, drawn)
-
-
-def split_noise(network: Network, drawn: Tensor) -> Noise:
-    """Return uniform numbers of shape (chains, units + columns + 1) by what they are for."""
-    units = network.units
-    return Noise(drawn[:, :units], drawn[:, units:-1], drawn[:, -1])
+    return torch.rand(chains, width, generator=generator, dtype=weights.dtype, device=weights.device)
 
 
 @torch.no_grad()
 def sweep(
     network: Network,
     chains: Chains,
-    noise: Noise,
+    noise: Tensor,
     *,
     missing: Tensor | None = None,
     blocks: Sequence[Block] = (),
@@ -72,6 +56,8 @@ def sweep(
 
     Parameters
     ----------
+    noise
+        Uniform numbers, shape (chains, units + columns + 1): for hidden units, columns, and the class.
     missing
         Shape (chains, columns): only these are drawn, the others stay as they are; None: all are.
     blocks
@@ -79,11 +65,12 @@ def sweep(
     keep_kinds
         Whether classes stay as they are.
     """
-    h = (noise.hidden < torch.sigmoid(network.hidden_inputs(chains.x, chains.kinds))).to(chains.x.dtype)
+    hidden, visible = noise[:, : network.units], noise[:, network.units : -1]
+    h = (hidden < torch.sigmoid(network.hidden_inputs(chains.x, chains.kinds))).to(chains.x.dtype)
     columns, classes = network.visible_inputs(h)
-    x = (noise.visible < torch.sigmoid(columns)).to(chains.x.dtype)
+    x = (visible < torch.sigmoid(columns)).to(chains.x.dtype)
     for block in blocks:
-        chosen = pick(columns[:, block.columns] @ block.patterns.T, noise.visible[:, block.columns[0]])
+        chosen = pick(columns[:, block.columns] @ block.patterns.T, visible[:, block.columns[0]])
         together = block.patterns[chosen]
         if missing is not None:
             whole = missing[:, block.columns].all(dim=1, keepdim=True)
@@ -91,7 +78,7 @@ def sweep(
         x[:, block.columns] = together
     if missing is not None:
         x = torch.where(missing, x, chains.x)
-    return Chains(x, chains.kinds if keep_kinds else pick(classes, noise.kinds))
+    return Chains(x, chains.kinds if keep_kinds else pick(classes, noise[:, -1]))
 
 
 def pick(logits: Tensor, uniform: Tensor) -> Tensor:

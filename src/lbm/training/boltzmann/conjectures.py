@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lbm.knowledge.formula import Formula, atom
-from lbm.training.boltzmann.knowledge import Floats, Ints, Knowledge, label_patterns
+from lbm.arrays import Bools, Floats, Ints
+from lbm.knowledge.formula import Formula, atom, conjunction
+from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
 
 DRAWS: Final = 3000
 """Variations drawn; many are drawn twice."""
@@ -36,13 +35,7 @@ class Rule:
     """A body of signed column numbers, from 1, and its head: a label atom's number and sign."""
 
     body: tuple[int, ...]
-    label: int
-    sign: int
-
-    @property
-    def head(self) -> tuple[int, int]:
-        """The label atom and its sign."""
-        return self.label, self.sign
+    head: tuple[int, int]
 
 
 def conjecture(
@@ -90,7 +83,7 @@ def _rules_of(knowledge: Knowledge) -> list[Rule]:
         heads = [(row - width, sign) for row, sign in literals if row >= width]
         body = tuple(sorted(((row + 1) * sign for row, sign in literals if row < width), key=abs))
         if len(heads) == 1 and body:
-            found.append(Rule(body, *heads[0]))
+            found.append(Rule(body, heads[0]))
     return found
 
 
@@ -108,12 +101,12 @@ def _vary(rules: Sequence[Rule], random: np.random.Generator) -> list[Rule]:
         likes = [pools[literal > 0] for literal in old.body]
         body = [like[int(at * len(like))] for like, at in zip(likes, places, strict=False)]
         if len(set(map(abs, body))) == len(body):  # a column twice is another shape
-            found[Rule(tuple(sorted(body, key=abs)), old.label, old.sign)] = None
+            found[Rule(tuple(sorted(body, key=abs)), old.head)] = None
     known = set(rules)
     return [rule for rule in found if rule not in known]
 
 
-def _holds(x: Floats, rules: Sequence[Rule]) -> NDArray[np.bool_]:
+def _holds(x: Floats, rules: Sequence[Rule]) -> Bools:
     """Return whether bodies are true, shape (rows, rules); a missing value makes none true."""
     out = np.ones((len(x), len(rules)), dtype=bool)
     for number, rule in enumerate(rules):
@@ -124,10 +117,10 @@ def _holds(x: Floats, rules: Sequence[Rule]) -> NDArray[np.bool_]:
 
 def _pick(
     rules: Sequence[Rule],
-    holds: NDArray[np.bool_],
-    right: NDArray[np.bool_],
+    holds: Bools,
+    right: Bools,
     weights: Floats,
-    explained: NDArray[np.bool_],
+    explained: Bools,
     most: int,
 ) -> list[tuple[float, Rule]]:
     """Return rules of one head with their evidence, the best first, each on rows none before it explains."""
@@ -146,10 +139,7 @@ def _pick(
 
 
 def _formula(rule: Rule, knowledge: Knowledge) -> Formula:
-    literals = [atom(knowledge.columns[abs(v) - 1]) for v in rule.body]
-    body = reduce(
-        lambda left, right: left & right,
-        [one if v > 0 else ~one for one, v in zip(literals, rule.body, strict=True)],
-    )
-    head = atom(knowledge.labels[rule.label])
-    return body >> (head if rule.sign > 0 else ~head)
+    (label, sign), columns = rule.head, knowledge.columns
+    body = conjunction(atom(columns[v - 1]) if v > 0 else ~atom(columns[-v - 1]) for v in rule.body)
+    head = atom(knowledge.labels[label])
+    return body >> (head if sign > 0 else ~head)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from lbm.arrays import Floats, Ints
 
 Groups = Sequence[tuple[Sequence[int], ArrayLike]]
 """Columns that hold one fact together, and the patterns they can have, shape (patterns, columns)."""
 
-Fact = tuple[NDArray[np.int64], NDArray[np.float64]]
+Fact = tuple[Ints, Floats]
 """Columns, and the patterns they can have."""
 
 
@@ -25,7 +27,7 @@ def facts_of(columns: Iterable[int], groups: Groups) -> list[Fact]:
     return found + [(np.array([i]), np.array([[0.0], [1.0]])) for i in sorted(left)]
 
 
-def every_way(row: NDArray[np.float64], facts: Iterable[Fact]) -> NDArray[np.float64]:
+def every_way(row: Floats, facts: Iterable[Fact]) -> Floats:
     """Return a row with its facts filled in, in every way there is, shape (ways, columns)."""
     ways = row[None].copy()
     for columns, patterns in facts:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import ContradictoryKnowledge, TooManyCubes, UnknownAtom, WeightError
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, atom, atom_name, exactly, fold, make
 from lbm.knowledge.formula import atoms_of as names_of
@@ -37,9 +38,6 @@ MAX_KNOWLEDGE_CUBES: Final = 4096
 
 MAX_CONFIDENCE: Final = 1e9
 """The largest confidence: past it sums in single precision lose the smaller ones."""
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +73,7 @@ class Knowledge:
     owner: Ints
     unit: Ints
     initial: Floats
-    fixed: NDArray[np.bool_]
+    fixed: Bools
     statements: tuple[Statement, ...] = ()
     epsilon: float = 0.5
 
@@ -198,11 +196,8 @@ def _places(columns: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
     for number, name in enumerate((*columns, *labels), start=1):
         known = known_as(name)
         if known in place:
-            what = (
-                "the target has the name of a column"
-                if number > len(columns)
-                else "two columns have one name"
-            )
+            target = number > len(columns)
+            what = "the target has the name of a column" if target else "two columns have one name"
             raise ValueError(
                 f"every visible unit needs its own name, and {what}: {name!r}; rename one of them"
             )
@@ -340,20 +335,14 @@ def restrict(formula: Formula, truth: Mapping[str, bool]) -> Formula:
             return _negated(parts[0])
         if kind == "and":
             return _both(*parts)
-        if kind == "or":
-            return (
-                _negated(_both(_negated(parts[0]), _negated(parts[1])))
-                if _known(parts)
-                else parts[0] | parts[1]
-            )
-        if kind == "implies":
-            return _negated(_both(parts[0], _negated(parts[1]))) if _known(parts) else parts[0] >> parts[1]
-        if kind in ("iff", "xor"):
-            same = kind == "iff"
-            if TRUE in parts or FALSE in parts:
-                first, second = parts if parts[0] in (TRUE, FALSE) else reversed(parts)
-                return second if (first is TRUE) == same else _negated(second)
+        if kind in ("or", "implies", "iff", "xor") and not _known(parts):
             return make(kind, None, tuple(parts))
+        if kind in ("or", "implies"):
+            left = _negated(parts[0]) if kind == "or" else parts[0]
+            return _negated(_both(left, _negated(parts[1])))
+        if kind in ("iff", "xor"):
+            first, second = parts if _known(parts[:1]) else reversed(parts)
+            return second if (first is TRUE) == (kind == "iff") else _negated(second)
         return _count(node, parts) if kind in CARDINALITIES else node
 
     return fold(formula, visit)

@@ -18,11 +18,11 @@ from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from lbm.training.boltzmann.chains import Block, Chains, draw_noise, split_noise, sweep
+from lbm.arrays import Bools, Floats, Ints, slices
+from lbm.training.boltzmann.chains import Block, Chains, draw_noise, sweep
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
 
@@ -58,9 +58,9 @@ class Pattern:
         The facts that are missing: places within ``summed``, and their patterns.
     """
 
-    rows: NDArray[np.int64]
-    summed: NDArray[np.int64]
-    apart: NDArray[np.int64]
+    rows: Ints
+    summed: Ints
+    apart: Ints
     parts: tuple[Fact, ...]
 
     @property
@@ -73,7 +73,7 @@ class Pattern:
         """Whether they are few enough to be summed."""
         return self.completions <= 1 << MAX_SUMMED
 
-    def worlds(self) -> NDArray[np.float64]:
+    def worlds(self) -> Floats:
         """Return every way, shape (completions, summed)."""
         return every_way(np.zeros(len(self.summed)), self.parts)
 
@@ -101,7 +101,7 @@ def find_patterns(network: Network, x: Tensor, blocks: Sequence[Block] = ()) -> 
     return found
 
 
-def _touching(network: Network) -> NDArray[np.bool_]:
+def _touching(network: Network) -> Bools:
     """Return which columns touch hidden units, shape (columns,)."""
     touching = np.full(len(network.knowledge.columns), network.hidden > 0)
     touching[network.used.cpu().numpy()] = True
@@ -134,16 +134,14 @@ def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
         return total(inputs) + seen[:, None]
     # In parts, each of which is computed again on the way back instead of being kept.
     again = torch.is_grad_enabled()
-    parts = [
-        checkpoint(total, inputs[i : i + step], use_reentrant=False) if again else total(inputs[i : i + step])
-        for i in range(0, len(rows), step)
-    ]
+    each = [inputs[part] for part in slices(len(rows), step)]
+    parts = [checkpoint(total, part, use_reentrant=False) if again else total(part) for part in each]
     return torch.cat(parts) + seen[:, None]
 
 
 def predict_log_probabilities(
     network: Network, x: Tensor, *, blocks: Sequence[Block] = (), seed: int = 0
-) -> tuple[Tensor, NDArray[np.bool_]]:
+) -> tuple[Tensor, Bools]:
     """Return log p(k | x_seen), shape (rows, classes), and which rows are exact, shape (rows,).
 
     A row that is not exact was sampled, with random numbers that depend on ``seed`` and on the row alone.
@@ -154,8 +152,7 @@ def predict_log_probabilities(
         out = x.new_zeros(len(x), network.classes)
         step = max(1, CHUNK // max(1, network.units * network.classes, x.shape[1]))
         numbers = torch.nonzero(complete)[:, 0]
-        for begin in range(0, len(numbers), step):
-            part = numbers[begin : begin + step]
+        for part in (numbers[places] for places in slices(len(numbers), step)):
             out[part] = network.log_scores(x[part])
         for pattern in find_patterns(network, x, blocks):
             if pattern.exact:
@@ -164,8 +161,8 @@ def predict_log_probabilities(
                 exact[pattern.rows] = False
         rows = np.flatnonzero(~exact)
         step = max(1, 4 * CHUNK // ((BURN + DRAWS) * (network.units + x.shape[1] + 1)))
-        for begin in range(0, len(rows), step):
-            part = torch.as_tensor(rows[begin : begin + step], device=x.device)
+        for places in slices(len(rows), step):
+            part = torch.as_tensor(rows[places], device=x.device)
             out[part] = _sampled(network, x[part], blocks, seed)
         return torch.log_softmax(out, dim=1), exact
 
@@ -177,9 +174,7 @@ def _sampled(network: Network, x: Tensor, blocks: Sequence[Block], seed: int) ->
     chains = _begin(network, x, missing, noise[:, 0, : x.shape[1]])
     mean = x.new_zeros(len(x), network.classes)
     for number in range(1, BURN + DRAWS + 1):
-        chains = sweep(
-            network, chains, split_noise(network, noise[:, number]), missing=missing, blocks=blocks
-        )
+        chains = sweep(network, chains, noise[:, number], missing=missing, blocks=blocks)
         if number > BURN:
             mean += torch.softmax(network.log_scores(chains.x), dim=1)
     return torch.log(mean / DRAWS)
@@ -213,7 +208,7 @@ def complete(
 ) -> Tensor:
     """Return rows filled in by a short chain, given what was seen of them and the class if it is known."""
     missing = torch.isnan(x)
-    begun = _begin(network, x, missing, draw_noise(network, len(x), generator).visible)
+    begun = _begin(network, x, missing, draw_noise(network, len(x), generator)[:, network.units : -1])
     chains = begun if kinds is None else Chains(begun.x, kinds)
     for _ in range(TRAINING_SWEEPS):
         noise = draw_noise(network, len(x), generator)

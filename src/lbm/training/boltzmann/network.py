@@ -17,10 +17,11 @@ import torch
 from scipy.sparse import csc_array, hstack
 from torch import Tensor, nn
 
+from lbm.arrays import Floats, Ints, slices
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann import sums
-from lbm.training.boltzmann.knowledge import Floats, Ints, Knowledge, label_patterns
+from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
 
 CHUNK: Final = 1 << 22
 """Hidden inputs held at once, (rows x classes x units); more are taken in parts."""
@@ -312,9 +313,7 @@ class Network(nn.Module):
         """Return d·L_k + Σ_j log(1 + exp s_j(x, k)) over the units that are not knowledge."""
         added = self.patterns @ self.label_weights  # (classes, hidden)
         step = max(1, CHUNK // max(1, inputs.numel()))
-        parts = [
-            sums.class_sums(inputs, added[begin : begin + step]) for begin in range(0, self.classes, step)
-        ]
+        parts = [sums.class_sums(inputs, added[part]) for part in slices(self.classes, step)]
         scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return scores + self.patterns @ self.label_bias
 

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from lbm.arrays import Floats, Ints
 from lbm.knowledge.formula import atom_name
-
-if TYPE_CHECKING:
-    from lbm.training.boltzmann.knowledge import Floats, Ints
 
 CANDIDATES: Final = 1024
 """Parts a column is first split into, evenly, where it has more values: supervised cuts fall between them."""

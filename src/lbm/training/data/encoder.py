@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from numbers import Integral
 from reprlib import repr as shown
 from sys import float_info
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import Any, Final, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from lbm.arrays import Floats, slices
 from lbm.training.data.columns import (
     Group,
     Kind,
@@ -36,9 +37,7 @@ from lbm.training.data.columns import (
     prepare,
     read_numbers,
 )
-
-if TYPE_CHECKING:
-    from lbm.training.boltzmann.knowledge import Floats
+from lbm.training.data.files import repeated
 
 ROWS: Final = 4096
 """Rows written at once, so that what is being written stays in the cache."""
@@ -157,8 +156,7 @@ class AtomEncoder(TransformerMixin, TableEstimator):  # type: ignore[misc]  # sc
             return _encode_sparse(table, parts, np.dtype(self.dtype))
         values = [prepare(column_of(table, i), group) for i, group in parts]
         out = np.empty((len(table), sum(len(group.atoms) for _, group in parts)), self.dtype)
-        for begin in range(0, len(out), ROWS):
-            rows = slice(begin, begin + ROWS)
+        for rows in slices(len(out), ROWS):
             first = 0
             for (_, group), column in zip(parts, values, strict=True):
                 after = first + len(group.atoms)
@@ -343,23 +341,17 @@ def _check_parameters(thresholds: Any, method: Any, max_categories: Any, names: 
 
 def check_distinct(names: Sequence[Any]) -> None:
     """Refuse a table in which two columns have one name."""
-    seen: set[Any] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(
-                f"every column needs its own name, and two are called {name!r}: rename one of them"
-            )
-        seen.add(name)
+    if twice := repeated(names):
+        raise ValueError(
+            f"every column needs its own name, and two are called {twice[0]!r}: rename one of them"
+        )
 
 
 def _check_distinct(names: list[Any]) -> None:
-    seen = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(
-                f"expected every column to have its own name, got {shown(name)} twice: rename one"
-            )
-        seen.add(name)
+    if twice := repeated(names):
+        raise ValueError(
+            f"expected every column to have its own name, got {shown(twice[0])} twice: rename one"
+        )
 
 
 def _check_keys(given: Any, expected: Sequence[str], what: str) -> None:

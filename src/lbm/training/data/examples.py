@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from lbm.arrays import Bytes, Floats, Ints, slices
 from lbm.errors import FileError
-from lbm.training.boltzmann.knowledge import Floats, Ints
 from lbm.training.data.files import CHUNK_CELLS, TableFile, find_column, reading
-from lbm.training.data.rows import MISSING, Bytes
+from lbm.training.data.rows import MISSING
 from lbm.training.data.table import Layout, fit_layout, read_atoms
 
 MAX_CLASSES: Final = 10_000
@@ -100,17 +100,15 @@ def read_examples(
 
 
 def _pieces(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    size = max(1, CHUNK_CELLS // frame.shape[1])
-    return (frame.iloc[first : first + size] for first in range(0, len(frame), size))
+    return (frame.iloc[part] for part in slices(len(frame), max(1, CHUNK_CELLS // frame.shape[1])))
 
 
 def _read_bytes(frame: pd.DataFrame, layout: Layout) -> Bytes:
     """Return the atoms of rows as bytes; numbers other than 0 and 1 in a column of these are an error."""
-    plain = [to_bytes(frame[layout.columns[i]].to_numpy()) for i in layout.plain.tolist()]
+    plain = [to_bytes(frame[layout.columns[i]].to_numpy()) for i in layout.plain]
     parts = [part[:, None] for part in plain if part is not None]
-    if (
-        parts and len(parts) == len(plain) and layout.encoder is None
-    ):  # the common case, several times as fast
+    # The common case, several times as fast.
+    if parts and len(parts) == len(plain) and layout.encoder is None:
         return np.concatenate(parts, axis=1)
     atoms: Floats = read_atoms(frame, layout, strict=range(len(layout.plain)))
     found = to_bytes(atoms)
@@ -134,9 +132,8 @@ def _read_target(table: TableFile, target: str) -> tuple[NDArray[Any], Ints]:
             f"{table.name}: expected classes in {target!r}, found {len(distinct):,} different values such as "
             f"{distinct[0]}: a classifier tells few classes apart"
         )
-    if distinct.dtype.kind not in "biufO" or not all(
-        isinstance(v, (str, bool, int, float)) for v in distinct.tolist()
-    ):
+    plain = all(isinstance(value, (str, bool, int, float)) for value in distinct.tolist())
+    if distinct.dtype.kind not in "biufO" or not plain:
         raise FileError(f"{table.name}: expected text or numbers in {target!r}, found {distinct.dtype}")
     try:
         order = np.argsort(distinct, kind="stable")
@@ -150,9 +147,8 @@ def _read_target(table: TableFile, target: str) -> tuple[NDArray[Any], Ints]:
 
 def text_columns(layout: Layout) -> list[str]:
     """Return the columns of categories, which are text whatever a part of a file makes them look like."""
-    return (
-        [] if layout.encoder is None else [g.column for g in layout.encoder.columns_ if g.kind == "category"]
-    )
+    groups = () if layout.encoder is None else layout.encoder.columns_
+    return [group.column for group in groups if group.kind == "category"]
 
 
 def read_rows(
@@ -163,7 +159,7 @@ def read_rows(
     Columns that the layout does not use may be missing, and others may be there. Classes are None where the
     file does not have the target; one that is not among ``classes``, or missing, has the number -1.
     """
-    used = [layout.columns[i] for i in (*layout.plain.tolist(), *layout.encoded.tolist())]
+    used = [layout.columns[i] for i in (*layout.plain, *layout.encoded)]
     wanted = [find_column(table, column) for column in used]
     told = [target] if target in table.columns and target not in used else []
     text = text_columns(layout) + (told if isinstance(classes[0], str) else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,12 +147,7 @@ def reading(name: str, read: Callable[[], T]) -> T:
         raise
     except UnicodeDecodeError as error:
         raise FileError(f"{name}: expected UTF-8 text, found other bytes: {error.reason}") from None
-    except (
-        OSError,
-        ValueError,
-        NotImplementedError,
-        KeyError,
-    ) as error:  # pandas' and pyarrow's are among these
+    except (OSError, ValueError, NotImplementedError, KeyError) as error:  # pandas' and pyarrow's among them
         text = " ".join(str(error).split())[:200] or type(error).__name__
         raise FileError(f"cannot read {name}: {text}") from None
 
@@ -165,19 +161,21 @@ def _not_empty(table: TableFile) -> TableFile:
 def _check_names(columns: Sequence[str], name: str) -> tuple[str, ...]:
     if not columns:
         raise FileError(f"{name}: expected columns, found none")
-    seen: set[str] = set()
-    for number, column in enumerate(columns, start=1):
-        if not column:
-            raise FileError(
-                f"{name}: expected a name for every column, found none for column {number}: name it or leave "
-                "it out (pandas: to_csv(index=False))"
-            )
-        if column in seen:
-            raise FileError(
-                f"{name}: expected every column to have its own name, found {column!r} twice: rename one"
-            )
-        seen.add(column)
+    if "" in columns:
+        raise FileError(
+            f"{name}: expected a name for every column, found none for column {columns.index('') + 1}: "
+            "name it or leave it out (pandas: to_csv(index=False))"
+        )
+    if twice := repeated(columns):
+        raise FileError(
+            f"{name}: expected every column to have its own name, found {twice[0]!r} twice: rename one"
+        )
     return tuple(columns)
+
+
+def repeated(names: Iterable[Any]) -> list[Any]:
+    """Return the names that are there more than once."""
+    return [name for name, number in Counter(names).items() if number > 1]
 
 
 def find_column(table: TableFile, column: str) -> str:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from lbm.training.boltzmann.knowledge import Ints
-
+from lbm.arrays import Bytes, Ints, slices
 
 MISSING: Final = 255
 """What stands for a missing value in bytes, beside 0 and 1."""
 
 COUNTED: Final = 1024
 """Rows that are dense at once while they are counted."""
-
-Bytes = NDArray[np.uint8]
 
 
 class Rows(Protocol):
@@ -67,9 +63,7 @@ class CompactRows:
 
     def __init__(self, values: Bytes, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
         self.values, self.dtype, self.device = values, dtype, device
-        self.gaps = any(
-            bool((values[first : first + 4096] == MISSING).any()) for first in range(0, len(values), 4096)
-        )
+        self.gaps = any((values[part] == MISSING).any() for part in slices(len(values), 4096))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -91,8 +85,8 @@ def rows_of(x: Any, *, dtype: torch.dtype, device: str) -> Rows:
 def count_values(rows: Rows) -> tuple[Ints, Ints]:
     """Return how many rows hold 0, and how many 1, in each column, shape (columns,) both."""
     zeros = ones = np.zeros(1, dtype=np.int64)
-    for first in range(0, len(rows), COUNTED):
-        part = rows.batch(np.arange(first, min(first + COUNTED, len(rows))))
+    for places in slices(len(rows), COUNTED):
+        part = rows.batch(np.arange(places.start, places.stop))
         zeros = zeros + (part == 0).sum(dim=0).cpu().numpy()
         ones = ones + (part == 1).sum(dim=0).cpu().numpy()
     return zeros, ones

@@ -11,7 +11,8 @@ import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from lbm.training.boltzmann.knowledge import Floats, Ints, known_as
+from lbm.arrays import Floats
+from lbm.training.boltzmann.knowledge import known_as
 from lbm.training.data.columns import check_truth, make_group, read_numbers
 from lbm.training.data.encoder import AtomEncoder, check_distinct, check_table, column_of
 
@@ -35,8 +36,8 @@ class Layout:
     """
 
     columns: tuple[str, ...]
-    plain: Ints
-    encoded: Ints
+    plain: tuple[int, ...]
+    encoded: tuple[int, ...]
     encoder: AtomEncoder | None = None
     constant: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
@@ -56,11 +57,8 @@ class Layout:
             width = len(group.atoms)
             if width > 1:
                 # Thresholds ascend, so that they are true from some place on; of categories one is true.
-                patterns = (
-                    np.eye(width)
-                    if group.kind == "category"
-                    else np.tri(width + 1, width, -1)[:, ::-1].copy()
-                )
+                ascending = np.tri(width + 1, width, -1)[:, ::-1].copy()
+                patterns = np.eye(width) if group.kind == "category" else ascending
                 found.append((list(range(first, first + width)), patterns))
             first += width
         return found
@@ -71,7 +69,9 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if isinstance(X, pd.DataFrame):
         check_distinct([str(name) for name in X.columns])
     table = check_table(estimator, X, kind="csr", reset=reset)
-    if isinstance(table, pd.DataFrame) and all(_is_number(kind) for kind in table.dtypes):
+    if isinstance(table, pd.DataFrame) and all(
+        isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in table.dtypes
+    ):
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
     if _is_sparse(table):
         table = sparse.csr_array(table, copy=True)
@@ -81,10 +81,6 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 def _is_sparse(table: Any) -> bool:
     return bool(sparse.issparse(table))
-
-
-def _is_number(kind: Any) -> bool:
-    return isinstance(kind, np.dtype) and kind.kind in "biuf"
 
 
 def fit_layout(
@@ -125,14 +121,7 @@ def fit_layout(
         encoder = extend_encoder(encoder, mentioned)
         left["constant"] += encoder.constant_
         left["empty"] += encoder.empty_
-    return Layout(
-        columns,
-        np.array(plain, dtype=np.int64),
-        np.array(encoded, dtype=np.int64),
-        encoder,
-        tuple(left["constant"]),
-        tuple(left["empty"]),
-    )
+    return Layout(columns, tuple(plain), tuple(encoded), encoder, *map(tuple, left.values()))
 
 
 def layout_of_names(columns: Iterable[str], mentioned: Iterable[str], *, only: bool = False) -> Layout:
@@ -151,7 +140,7 @@ def layout_of_names(columns: Iterable[str], mentioned: Iterable[str], *, only: b
         encoder = extend_encoder(AtomEncoder(names=names).fit(np.zeros((1, len(names)))), mentioned)
     named = set(mentioned)
     plain = [i for i, name in enumerate(columns) if name not in cut and (not only or known_as(name) in named)]
-    return Layout(columns, np.array(plain, dtype=np.int64), np.array(encoded, dtype=np.int64), encoder)
+    return Layout(columns, tuple(plain), tuple(encoded), encoder)
 
 
 def split_atom(name: str) -> tuple[str | None, str, str]:
@@ -169,9 +158,9 @@ def extend_encoder(encoder: AtomEncoder, mentioned: Iterable[str]) -> AtomEncode
     entries = {entry["name"]: entry for entry in state["columns"]}
     for name in mentioned:
         column, relation, value = split_atom(name)
-        entry = entries.get(column) if column is not None else None
-        if entry is None:
+        if column not in entries:
             continue
+        entry = entries[column]
         bare = entry["kind"] in ("constant", "empty")
         if relation == "<=" and (bare or entry["kind"] == "threshold"):
             try:
@@ -194,10 +183,10 @@ def read_atoms(table: Any, layout: Layout, *, dtype: Any = np.float64, strict: C
     numbers now: those above a half count as 1, unless the atom's number is among ``strict``.
     """
     names = [layout.columns[i] for i in layout.plain]
-    plain = _truths(_columns(table, layout.plain.tolist()), names, strict)
+    plain = _truths(_columns(table, list(layout.plain)), names, strict)
     parts = [plain]
     if layout.encoder is not None:
-        parts.append(layout.encoder.transform(_bare(_columns(table, layout.encoded.tolist()))))
+        parts.append(layout.encoder.transform(_bare(_columns(table, list(layout.encoded)))))
     if _is_sparse(plain):
         return sparse.csr_array(sparse.hstack(parts, format="csr", dtype=dtype))
     return np.concatenate(parts, axis=1, dtype=dtype) if len(parts) > 1 else plain.astype(dtype, copy=False)
@@ -263,11 +252,10 @@ def _sparse_kinds(table: sparse.csr_array, columns: Sequence[str]) -> list[str]:
             f"column {columns[column]!r} holds infinite numbers: make them missing (NaN) or finite"
         )
     rows, width = table.shape
-    count = [
+    zeros, ones, gone, stored = (
         np.bincount(table.indices[part], minlength=width).tolist()
         for part in (table.data == 0, table.data == 1, np.isnan(table.data), slice(None))
-    ]
-    zeros, ones, gone, stored = count
+    )
     return [_kind(rows, rows - stored[i] + zeros[i], ones[i], gone[i]) for i in range(width)]
 
 

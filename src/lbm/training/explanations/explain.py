@@ -15,12 +15,13 @@ from math import fsum, prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csc_array
 
+from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.knowledge.formula import atom_name, quote
 from lbm.knowledge.theory import shown
-from lbm.machine.rbm import Floats, Machine
+from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Fact, Groups, every_way, facts_of
 from lbm.training.boltzmann.knowledge import label_patterns
 
@@ -84,7 +85,7 @@ class Classifier:
         return np.asarray(self.machine.weights[len(self.columns) :].toarray())
 
     @cached_property
-    def speaking(self) -> NDArray[np.int64]:
+    def speaking(self) -> Ints:
         """How many units of each formula touch a label atom, shape (formulae,)."""
         speaks = (self.label_weights != 0).any(axis=0)
         return np.bincount(self.machine.owner[speaks[self.machine.unit]], minlength=self.machine.formulae)
@@ -108,8 +109,7 @@ class Classifier:
         added = self.patterns @ self.label_weights
         out = np.tile(self.patterns @ self.label_bias, (len(x), 1))
         step = max(1, CHUNK // max(1, added.size))
-        for begin in range(0, len(x), step):
-            part = slice(begin, begin + step)
+        for part in slices(len(x), step):
             out[part] += np.logaddexp(0.0, self.inputs(x[part])[:, None, :] + added).sum(axis=2)
         return out + (x @ self.machine.visible_bias[: len(self.columns)])[:, None] if joint else out
 
@@ -309,7 +309,7 @@ def explain_rows(
     return found
 
 
-def _chosen(kinds: ArrayLike, rows: int, names: Sequence[str]) -> NDArray[np.int64]:
+def _chosen(kinds: ArrayLike, rows: int, names: Sequence[str]) -> Ints:
     found = np.broadcast_to(np.asarray(kinds, dtype=np.int64), (rows,))
     if ((found < 0) | (found >= len(names))).any():
         raise ValueError(
@@ -338,7 +338,7 @@ def unit_text(model: Classifier, unit: int) -> str:
 # --- missing values ------------------------------------------------------------------------------
 
 
-def complete_rows(model: Classifier, x: Floats, groups: Groups = ()) -> tuple[Floats, NDArray[np.bool_]]:
+def complete_rows(model: Classifier, x: Floats, groups: Groups = ()) -> tuple[Floats, Bools]:
     """Return rows with their missing values as in the most likely completion, p(x_missing | x_seen).
 
     Beyond MAX_COMPLETIONS a completion is improved, one missing fact at a time, until none makes it more

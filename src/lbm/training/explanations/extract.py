@@ -17,15 +17,16 @@ from itertools import count
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import lsqr
 
+from lbm.arrays import Floats, Ints
 from lbm.knowledge.formula import Formula, atom, conjunction, exactly, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
-from lbm.machine.rbm import Floats, Machine
+from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Groups, facts_of
 from lbm.training.explanations.explain import (
     Classifier,
@@ -300,7 +301,7 @@ def _behind(scores: Floats) -> Floats:
 
 def _given(
     model: Classifier, x: Any, y: ArrayLike | None, random: np.random.Generator
-) -> tuple[Floats, NDArray[np.int64] | None]:
+) -> tuple[Floats, Ints | None]:
     """Return the rows that miss nothing, at most MEASURED_ROWS of them, and their classes."""
     if x is None:
         return np.zeros((0, len(model.columns))), None

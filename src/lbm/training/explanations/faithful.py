@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.machine.rbm import Floats
+from lbm.arrays import Bools, Floats
 from lbm.training.explanations.explain import Classifier, known_as, unit_literals
 
 COLUMNS: Final = 256
@@ -75,7 +75,7 @@ class _Fit:
 class _Task:
     """Rows as truth values, shape (columns, rows), and the machine's p(k | x), shape (rows, classes)."""
 
-    truth: NDArray[np.bool_]
+    truth: Bools
     wanted: Floats
     patterns: Floats
 

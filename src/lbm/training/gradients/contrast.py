@@ -21,8 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lbm.arrays import slices
 from lbm.errors import LimitExceeded
-from lbm.training.boltzmann.chains import Block, Chains, split_noise, sweep
+from lbm.training.boltzmann.chains import Block, Chains, sweep
 from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, Pattern, find_patterns
 from lbm.training.boltzmann.network import Network, softplus
 from lbm.training.gradients.descent import CONFIDENCE_RATE, Progress, adam_step
@@ -237,8 +238,7 @@ def parts(
         numbers = torch.as_tensor(pattern.rows, device=x.device)
         if pattern.completions > ways:
             step = max(1, 4 * CHUNK // ((BURN + KEPT + 1) * CHAINS * (network.units + x.shape[1] + 1)))
-            for begin in range(0, len(numbers), step):
-                rows = numbers[begin : begin + step]
+            for rows in (numbers[part] for part in slices(len(numbers), step)):
                 filled = _fill(network, x[rows], blocks, seed)
                 inputs = flat.hidden_inputs(filled.flatten(0, 1)).reshape(*filled.shape[:2], -1)
                 shares = inputs.new_full(inputs.shape[:2], -float(np.log(filled.shape[1])))
@@ -249,8 +249,7 @@ def parts(
         added, worth = worlds @ flat.weights[summed], worlds @ flat.visible_bias[summed]
         apart = softplus(flat.visible_bias[torch.as_tensor(pattern.apart, device=x.device)]).sum()
         step = max(1, CHUNK // (len(worlds) * max(1, network.units)))
-        for begin in range(0, len(numbers), step):
-            rows = numbers[begin : begin + step]
+        for rows in (numbers[part] for part in slices(len(numbers), step)):
             seen = torch.nan_to_num(x[rows], nan=0.0)
             inputs = flat.hidden_inputs(seen)[:, None] + added
             logs = softplus(inputs).sum(dim=2) + worth
@@ -265,11 +264,10 @@ def _fill(network: Network, rows: Tensor, blocks: Sequence[Block], seed: int) ->
     drawn = torch.stack([_noise_of(row, shape, seed) for row in rows], dim=1).flatten(1, 2)
     many = rows.repeat_interleave(CHAINS, dim=0)
     missing, kinds = torch.isnan(many), torch.zeros(len(many), dtype=torch.int64, device=rows.device)
-    guess = split_noise(network, drawn[0]).visible < torch.sigmoid(network.visible_bias)
+    guess = drawn[0][:, network.units : -1] < torch.sigmoid(network.visible_bias)
     chains, kept = Chains(torch.where(missing, guess.to(rows.dtype), many), kinds), []
     for number, uniform in enumerate(drawn[1:]):
-        noise = split_noise(network, uniform)
-        chains = sweep(network, chains, noise, missing=missing, blocks=blocks, keep_kinds=True)
+        chains = sweep(network, chains, uniform, missing=missing, blocks=blocks, keep_kinds=True)
         if number >= BURN:
             kept.append(chains.x.reshape(len(rows), CHAINS, -1))
     return torch.cat(kept, dim=1)

@@ -13,13 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lbm.arrays import Floats, Ints, slices
 from lbm.errors import TrainingDiverged
 from lbm.training.boltzmann.chains import Block, Chains
 from lbm.training.boltzmann.facts import Groups
-from lbm.training.boltzmann.knowledge import Ints
 from lbm.training.boltzmann.missing import predict_log_probabilities
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.rows import Rows
@@ -55,7 +54,7 @@ class Data:
 
     rows: Rows
     kinds: Ints
-    weights: NDArray[np.float64]
+    weights: Floats
     blocks: tuple[Block, ...] = ()
     gaps: bool = True
 
@@ -278,8 +277,7 @@ def judge(
 ) -> tuple[float, float]:
     """Return the weighted mean of -log p(k | x) over these rows, and their weighted accuracy."""
     total = right = weight = 0.0
-    for begin_ in range(0, len(rows), size):
-        part = rows[begin_ : begin_ + size]
+    for part in (rows[places] for places in slices(len(rows), size)):
         found, _ = predict_log_probabilities(network, data.rows.batch(part), blocks=data.blocks, seed=seed)
         logs, kinds, weights = found.cpu().numpy(), data.kinds[part], data.weights[part]
         total -= float(weights @ logs[np.arange(len(part)), kinds])
@@ -326,11 +324,8 @@ _COUNTS: Final = ("updates", "epoch", "position", "total", "stale", "seconds", "
 def to_state(progress: Progress) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return a run as named tensors and a JSON-able dictionary: all that :func:`from_state` needs."""
     tensors = {f"parameter.{name}": p.detach().clone() for name, p in progress.network.named_parameters()}
-    for kind, named in (
-        ("first", progress.first),
-        ("second", progress.second),
-        ("best", progress.best or {}),
-    ):
+    moments = {"first": progress.first, "second": progress.second, "best": progress.best or {}}
+    for kind, named in moments.items():
         tensors |= {f"{kind}.{name}": values.clone() for name, values in named.items()}
     if progress.chains is not None:
         tensors["chains.x"], tensors["chains.kinds"] = progress.chains.x, progress.chains.kinds

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lbm.arrays import Ints
 from lbm.training.boltzmann.network import Network
 from lbm.training.gradients.costs import Cost
 
@@ -58,7 +59,7 @@ class Quick:
         self,
         cost: Cost,
         x: Array,
-        kinds: NDArray[np.int64],
+        kinds: Ints,
         weights: Array,
         *,
         rows: int,
@@ -86,7 +87,7 @@ class Quick:
         return value
 
     def slopes(
-        self, cost: Cost, x: Array, kinds: NDArray[np.int64], weights: Array, *, rows: int
+        self, cost: Cost, x: Array, kinds: Ints, weights: Array, *, rows: int
     ) -> tuple[float, dict[str, Array]]:
         """Return the cost of a batch and its slope by the name of the parameter.
 
@@ -157,7 +158,7 @@ class Quick:
         return value
 
 
-def _surprise(scores: Array, kinds: NDArray[np.int64], scale: Array) -> tuple[float, Array]:
+def _surprise(scores: Array, kinds: Ints, scale: Array) -> tuple[float, Array]:
     """Return Σ_i scale_i (-log p(k_i | x_i)) and its slope by the scores, shape (rows, classes)."""
     scores = scores - scores.max(axis=1, keepdims=True)
     odds, at = np.exp(scores), np.arange(len(scores))
@@ -183,7 +184,7 @@ def _sigmoid(s: Array) -> Array:
     return np.exp(-np.logaddexp(0, -s))
 
 
-def _by_label(gain: Array, labels: NDArray[np.int64], number: int) -> Array:
+def _by_label(gain: Array, labels: Ints, number: int) -> Array:
     """Return the sums of columns by their label atom, shape (rows, labels)."""
     if number == 1:
         return np.asarray(gain.sum(axis=1, keepdims=True))

@@ -22,11 +22,12 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
-from lbm.training.boltzmann.knowledge import Floats, Ints, label_names, label_patterns
+from lbm.training.boltzmann.knowledge import label_names, label_patterns
 from lbm.training.boltzmann.missing import find_patterns, predict_log_probabilities
 from lbm.training.boltzmann.network import Network, to_machine
 from lbm.training.data.examples import Examples
@@ -290,7 +291,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         logs = self._log_probabilities(X)
         return np.asarray(logs[:, 1] - logs[:, 0]) if logs.shape[1] == 2 else logs
 
-    def undecided(self, X: Any) -> NDArray[np.bool_]:
+    def undecided(self, X: Any) -> Bools:
         """Return which rows no hidden unit and no bias decides: the best classes tie, shape (rows,).
 
         What counts is which units are on, min_h E(x, h), not how nearly others are. Where a value is missing,
@@ -299,7 +300,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         parts = self._chunks(X)
         return np.concatenate([_tied_classes(self.network_, x).sum(axis=1) > 1 for x in parts])
 
-    def exact(self, X: Any) -> NDArray[np.bool_]:
+    def exact(self, X: Any) -> Bools:
         """Return which rows are predicted exactly; the others miss so many values that they are sampled."""
         found = []
         for x in self._chunks(X):
@@ -389,14 +390,15 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
             raise ValueError(f"hidden is a whole number from 0 up, got {self.hidden}")
         self.classes_, self.target_ = classes, target
         self.labels_ = label_names(target, classes.tolist())
-        self._begin(layout, theory, self.labels_, self.encoding)
-        self._prefer()
+        self._begin_with(layout, theory)
         self.progress_ = None
         self.history_: tuple[Epoch, ...] = ()
         self.stopped_: str | None = None
         self.broken_: tuple[Broken, ...] = ()
 
-    def _prefer(self) -> None:
+    def _begin_with(self, layout: Layout, theory: Theory | None) -> None:
+        """Make the network that training begins with; the bias of its label is what ``default`` prefers."""
+        self._begin(layout, theory, self.labels_, self.encoding)
         with torch.no_grad():
             self.network_.label_bias.copy_(torch.as_tensor(_label_bias(self.default, self.classes_)))
 
@@ -442,9 +444,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         if not found:
             return
         added = ((self.confidence, formula) for formula in found)
-        theory = Theory([*before.knowledge.statements, *added])
-        self._begin(self.layout_, theory, self.labels_, self.encoding)
-        self._prefer()
+        self._begin_with(self.layout_, Theory([*before.knowledge.statements, *added]))
         with torch.no_grad():
             self.network_.visible_bias.copy_(before.visible_bias)
 
@@ -459,8 +459,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         """Yield the atoms of rows, dense, a bounded number at a time."""
         check_is_fitted(self)
         atoms = read_atoms(read_table(self, X, reset=False), self.layout_, strict=self._strict())
-        for first in range(0, atoms.shape[0], PREDICTED_ROWS):
-            part = atoms[first : first + PREDICTED_ROWS]
+        for part in (atoms[places] for places in slices(atoms.shape[0], PREDICTED_ROWS)):
             yield part if isinstance(part, np.ndarray) else part.toarray()
 
     def _strict(self) -> set[int]:
@@ -604,8 +603,8 @@ def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, .
     place = {known_as(name): i for i, name in enumerate((*knowledge.columns, *knowledge.labels))}
     patterns = label_patterns(len(knowledge.labels))
     found: list[list[int]] = [[] for _ in hard]
-    for first in range(0, len(numbers), 4096):
-        part = np.arange(first, min(first + 4096, len(numbers)))
+    for places in slices(len(numbers), 4096):
+        part = np.arange(places.start, places.stop)
         rows = data.rows.batch(part).cpu().numpy()
         world = np.concatenate([rows, patterns[data.kinds[part]]], axis=1)
         for number, statement in enumerate(hard):
@@ -616,7 +615,7 @@ def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, .
     return tuple(Broken(str(s), tuple(mine)) for s, mine in zip(hard, found, strict=True) if mine)
 
 
-def _tied_classes(network: Network, x: Floats) -> NDArray[np.bool_]:
+def _tied_classes(network: Network, x: Floats) -> Bools:
     """Return the classes of greatest -min_h E(x, k), shape (rows, classes): several, if they tie.
 
     Where a value is missing every unit gets the value that suits it best.

@@ -16,8 +16,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from lbm.arrays import Floats, slices
 from lbm.errors import TrainingDiverged
-from lbm.training.boltzmann.knowledge import Floats
 from lbm.training.boltzmann.missing import MAX_SUMMED, complete
 from lbm.training.boltzmann.network import to_machine
 from lbm.training.data.rows import Rows, count_values, rows_of
@@ -278,11 +278,10 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         rows = rows_of(self._read(X, "float64"), dtype=torch.float64, device="cpu")
         network, blocks = self._precise()
         found = []
-        for first in range(0, len(rows), ROWS):
-            x = rows.batch(np.arange(first, min(first + ROWS, len(rows))))
-            every = [
-                (part.rows, value(part)) for part in parts(network, x, blocks, ways=ways, seed=self.seed_)
-            ]
+        for places in slices(len(rows), ROWS):
+            x = rows.batch(np.arange(places.start, places.stop))
+            some = parts(network, x, blocks, ways=ways, seed=self.seed_)
+            every = [(part.rows, value(part)) for part in some]
             order = torch.argsort(torch.cat([numbers for numbers, _ in every]))
             found.append(torch.cat([values for _, values in every])[order])
         return torch.cat(found).numpy()

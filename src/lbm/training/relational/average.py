@@ -15,9 +15,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from lbm.training.boltzmann.knowledge import Floats
+from lbm.arrays import Bools, Floats
 from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.relational.scores import Bools
 
 FEW: Final = 200
 """Training examples of the rarer class below which machines are averaged."""

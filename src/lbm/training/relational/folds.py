@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.errors import FileError, ParseError
-from lbm.relations.problem import RelationalProblem
-from lbm.relations.prolog.reader import read_term
+from lbm.arrays import Ints
+from lbm.errors import ParseError
+from lbm.relations.problem import RelationalProblem, one_term, read_lines
 from lbm.relations.prolog.terms import Term, arguments, key, write_short
 
 Names = NDArray[np.str_]
@@ -41,10 +41,7 @@ def make_folds(
     if groups is None and problem.folds is not None:
         return np.array([problem.folds[example] for example in examples], dtype=np.str_)
     if isinstance(groups, Mapping):
-        group = dict(groups)
-        for example in examples:
-            if example not in group:
-                raise ParseError(f"expected a group for every example, found none for {write_short(example)}")
+        group = _complete(groups, problem)
     elif groups == SAME_ARGUMENTS:
         group = {example: repr(sorted(map(str, map(key, arguments(example))))) for example in examples}
     elif groups is not None:
@@ -62,7 +59,7 @@ def draw_folds(
     *,
     folds: int,
     seed: int | np.random.Generator | None = None,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return fold numbers, shape (examples,): no group is parted, and classes are spread evenly.
 
     Groups with the same numbers of positive and negative examples are dealt out in turn.
@@ -82,39 +79,34 @@ def draw_folds(
     order = shuffled[np.lexsort((positive[shuffled], -(positive + negative)[shuffled]))]
     dealt = np.empty(len(place), dtype=np.int64)
     dealt[order] = np.arange(len(place)) % folds
-    found: NDArray[np.int64] = dealt[number]
+    found: Ints = dealt[number]
     return found
 
 
 def read_groups(path: Path | str, problem: RelationalProblem) -> dict[Term, str]:
     """Return the group of every example, as a tab-separated file says: a header, then example and group."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     known = set(problem.examples)
     found: dict[Term, str] = {}
-    for line, text in enumerate(lines[1:], start=2):
+    for line, text in enumerate(read_lines(path)[1:], start=2):
         if not text.strip():
             continue
         cells = text.split("\t")
         if len(cells) < 2:
             raise ParseError("expected an example, a tab and its group", source=str(path), line=line)
-        try:
-            example = read_term(cells[0])
-        except ParseError as error:
-            raise ParseError(error.message, source=str(path), line=line) from None
-        if example not in known:
-            shown = write_short(example)
-            raise ParseError(
-                f"expected an example of this problem, found {shown}", source=str(path), line=line
-            )
-        found[example] = cells[-1]
-    without = [example for example in problem.examples if example not in found]
+        clause = one_term(cells[0], str(path), line)
+        if clause.term not in known:
+            raise clause.error(f"expected an example of this problem, found {write_short(clause.term)}")
+        found[clause.term] = cells[-1]
+    return _complete(found, problem, source=str(path))
+
+
+def _complete(
+    groups: Mapping[Term, str], problem: RelationalProblem, *, source: str | None = None
+) -> dict[Term, str]:
+    """Return groups, if every example has one."""
+    without = [example for example in problem.examples if example not in groups]
     if without:
-        raise ParseError(
-            f"expected a group for every example, found none for {len(without)}, "
-            f"{write_short(without[0])} first",
-            source=str(path),
-        )
-    return found
+        first = write_short(without[0])
+        message = f"expected a group for every example, found none for {len(without)}, {first} first"
+        raise ParseError(message, source=source)
+    return dict(groups)

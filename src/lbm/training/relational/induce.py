@@ -16,20 +16,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.printed import table
 from lbm.knowledge.theory import Theory
 from lbm.relations.columns.relevance import select as select_columns
 from lbm.relations.columns.transformer import RelationalColumns
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import Term
-from lbm.training.boltzmann.knowledge import Floats
 from lbm.training.learners.classifier import LBMClassifier
 from lbm.training.relational.average import fit_average, how_many, together
 from lbm.training.relational.folds import Names, make_folds
 from lbm.training.relational.rules import Rules, read_rules
-from lbm.training.relational.scores import Bools, Scores, mean_and_deviation, score, surprise
+from lbm.training.relational.scores import Scores, mean_and_deviation, score, surprise
 
 PARTS: Final = 3
 """Parts that training folds are dealt into to choose a setting."""
@@ -168,9 +167,7 @@ class Induction:
                 "examples": fold.examples,
                 **{_key(name): _number(getattr(fold.scores, name)) for name in SCORES},
                 "columns": fold.columns,
-                "size": fold.setting.size,
-                "learning_rate": fold.setting.learning_rate,
-                "l2": fold.setting.l2,
+                **{name: getattr(fold.setting, name) for name in ("size", "learning_rate", "l2")},
                 "machines": fold.machines,
                 "share": fold.share,
                 "accuracy_without_rules": _number(fold.alone.accuracy),
@@ -311,9 +308,9 @@ def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
     share = 0.0
     if task.rules is not None:
         held = ranking.log_odds[: together(machines)].mean(axis=0)
-        trust = task.rules.trust(train)
-        share = task.rules.share(train, held, task.names, trust)
-        odds = task.rules.mixed(odds, train, np.array(asked), share, trust)
+        weight = task.rules.trust(train)
+        share = task.rules.share(train, held, task.names, weight)
+        odds = task.rules.mixed(odds, train, np.array(asked), share, weight)
         scores = score(odds, labels[test])
     setting = ranking.settings[0]
     tested = Tested(name, len(asked), scores, alone, setting, average.columns, share, machines)
@@ -331,7 +328,7 @@ class Ranking:
     log_odds: Floats
 
 
-def rank_settings(task: Task, fitted: RelationalColumns, seen: Any, train: NDArray[np.int64]) -> Ranking:
+def rank_settings(task: Task, fitted: RelationalColumns, seen: Any, train: Ints) -> Ranking:
     """Return settings in the order of how surprised they are by parts of the training examples put aside.
 
     Columns are those of all training examples: of the test fold nothing is known to either.
@@ -365,18 +362,16 @@ def parts(names: Names, labels: Bools) -> Iterator[Bools]:
 
     Of many examples one part is enough; a part is left out if the rest would be of one class.
     """
-    every = sorted(set(names.tolist()))
-    number = {name: k % PARTS for k, name in enumerate(every)}
-    dealt = np.array([number[name] for name in names.tolist()])
+    every, place = np.unique(names, return_inverse=True)
     for k in range(min(PARTS, len(every))):
-        part = dealt == k
+        part = place % PARTS == k
         if len(every) > 1 and len(set(labels[~part].tolist())) == 2:
             yield part
             if len(names) >= MANY:
                 return
 
 
-def _fit_columns(task: Task, train: NDArray[np.int64]) -> RelationalColumns:
+def _fit_columns(task: Task, train: Ints) -> RelationalColumns:
     examples, labels = task.problem.examples, task.problem.labels
     fitted = RelationalColumns(**task.columns.get_params(deep=False))
     return fitted.fit([examples[k] for k in train], [labels[k] for k in train])
@@ -398,10 +393,8 @@ def _kept(fitted: RelationalColumns, setting: Setting, seen: Any, labels: Bools)
 def _machine(task: Task, setting: Setting) -> LBMClassifier:
     import torch
 
-    if torch.get_num_threads() > 1:
-        torch.set_num_threads(
-            1
-        )  # folds are what runs side by side; threads of one machine only get in the way
+    if torch.get_num_threads() > 1:  # folds are what runs side by side: threads of one only get in the way
+        torch.set_num_threads(1)
     return LBMClassifier(
         knowledge=task.theory,
         target=task.problem.target[0],

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Floats, Ints
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import atom_name
 from lbm.knowledge.theory import Theory
@@ -24,7 +25,6 @@ from lbm.relations.evidence.residual import Prepared
 from lbm.relations.evidence.weights import WEIGHTS
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import write
-from lbm.training.boltzmann.knowledge import Floats, Ints
 from lbm.training.learners.estimator import read_knowledge
 
 CHOOSING: Final = 128
@@ -37,48 +37,42 @@ chance to a hundredth is enough.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trust:
-    """Rules made ready, and the weight of each training label as their evidence; None: labels are hard."""
+class Rules:
+    """Rules grounded over a problem's constants, made ready, and its examples' names as they have them.
+
+    Where a method takes a ``weight``, it is that of each label as evidence; None: labels are hard.
+    """
 
     ready: Prepared
-    weight: float | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rules:
-    """Rules that are grounded over a problem's constants, and the names of its examples as they have them."""
-
-    theory: Theory
     names: tuple[str, ...]
     labels: tuple[bool, ...]
 
-    def trust(self, train: Ints) -> Trust:
+    def trust(self, train: Ints) -> float | None:
         """Return the weight of labels: none, they are hard, where some world keeps them all.
 
         Else it is the one under which labels held out are likeliest, given the others.
         """
-        ready, evidence = prepare(self.theory), self._evidence(train)
+        evidence = self._evidence(train)
         try:
-            marginals(ready, evidence, [])
+            marginals(self.ready, evidence, [])
         except NoWorlds:
             soft = [weight for weight in WEIGHTS if weight is not None]
-            return Trust(ready, choose_weight(ready, evidence, weights=soft, sweeps=CHOOSING, seed=0).weight)
-        return Trust(ready, None)
+            return choose_weight(self.ready, evidence, weights=soft, sweeps=CHOOSING, seed=0).weight
+        return None
 
-    def log_odds(self, known: Ints, asked: Ints, trust: Trust) -> Floats:
+    def log_odds(self, known: Ints, asked: Ints, weight: float | None) -> Floats:
         """Return the log-odds of examples given the labels of others; both are numbers of examples."""
         queries = [self.names[k] for k in asked.tolist()]
         distinct = list(dict.fromkeys(queries))
-        sweeps = None if trust.weight is None else SCORING
-        found = marginals(
-            trust.ready, self._evidence(known), distinct, weight=trust.weight, sweeps=sweeps, seed=0
-        )
+        sweeps = None if weight is None else SCORING
+        evidence = self._evidence(known)
+        found = marginals(self.ready, evidence, distinct, weight=weight, sweeps=sweeps, seed=0)
         return log_odds([found[name] for name in queries])
 
     def _evidence(self, known: Ints) -> dict[str, bool]:
         return {self.names[k]: self.labels[k] for k in known.tolist()}
 
-    def share(self, train: Ints, held: Floats, folds: NDArray[np.str_], trust: Trust) -> float:
+    def share(self, train: Ints, held: Floats, folds: NDArray[np.str_], weight: float | None) -> float:
         """Return w, from the table's log-odds of training examples held out; NaN where there are none."""
         judged = ~np.isnan(held)
         if not judged.any():
@@ -86,17 +80,17 @@ class Rules:
         rules = np.zeros(len(train))
         for name in sorted(set(folds[train[judged]].tolist())):
             part = judged & (folds[train] == name)
-            rules[part] = self.log_odds(train[folds[train] != name], train[part], trust)
+            rules[part] = self.log_odds(train[folds[train] != name], train[part], weight)
         labels = np.array(self.labels)[train]
         return mix(held[judged], rules[judged], labels[judged])
 
-    def mixed(self, table: Floats, train: Ints, asked: Ints, share: float, trust: Trust) -> Floats:
+    def mixed(self, table: Floats, train: Ints, asked: Ints, share: float, weight: float | None) -> Floats:
         """Return the mixture for examples that were not trained on."""
         if not share:
             return table
         # A table may be surer than rules ever are: both keep to what evidence calls certain.
         bounded = log_odds(1 / (1 + np.exp(-np.clip(table, -500, 500))))
-        return np.asarray((1 - share) * bounded + share * self.log_odds(train, asked, trust))
+        return np.asarray((1 - share) * bounded + share * self.log_odds(train, asked, weight))
 
 
 def read_rules(
@@ -115,7 +109,7 @@ def read_rules(
         return None, knowledge
     theory = ground(knowledge, list(dict.fromkeys(names)))
     if arity and _names_target(theory.atoms, target):
-        return Rules(theory, names, problem.labels), None
+        return Rules(prepare(theory), names, problem.labels), None
     return None, read_knowledge(knowledge)
 
 

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
-from lbm.training.boltzmann.knowledge import Floats
-
-Bools = NDArray[np.bool_]
+from lbm.arrays import Bools, Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,11 +158,12 @@ def _difference(name: str, then: Any, now: Any) -> str:
     """Return in words how a fact differs."""
     if name == "values":
         return "other values in the table"
+    if name == "encoder" and isinstance(then, list) and isinstance(now, list):
+        return "another encoder"
     if isinstance(then, list) and isinstance(now, list):
         added, gone = ([v for v in a if v not in b] for a, b in ((then, now), (now, then)))
-        if name != "encoder" and (added or gone):
-            return f"other {name}: {shown(added or 'none')} instead of {shown(gone or 'none')}"
-        return f"other {name}" if name != "encoder" else "another encoder"
+        apart = f": {shown(added or 'none')} instead of {shown(gone or 'none')}" if added or gone else ""
+        return f"other {name}{apart}"
     if name == "knowledge":
         return "other knowledge"
     return f"{name} {shown(then)}, now {shown(now)}"

@@ -105,17 +105,18 @@ def load_model(path: str | Path) -> LBMClassifier:
 def model_bytes(classifier: LBMClassifier) -> bytes:
     """Return the content of a model's file."""
     check_is_fitted(classifier)
-    layout, network = classifier.layout_, classifier.network_
+    layout, network, classes = classifier.layout_, classifier.network_, classifier.classes_
     arrays = {
         f"parameter.{name}": values.detach().cpu().numpy() for name, values in network.named_parameters()
     } | _pack_knowledge(network.knowledge)
     given = {name: value for name, value in classifier.get_params(deep=False).items() if name != "knowledge"}
     given["device"] = "cpu"
+    kind = "str" if classes.dtype.kind == "U" else classes.dtype.name
     if not isinstance(given["random_state"], (int, np.integer)):
         given["random_state"] = None  # a generator has moved on; seed_ is what was drawn from it
     document = {
         "broken": [{"formula": part.formula, "rows": list(part.rows)} for part in classifier.broken_],
-        "classes": {"dtype": _dtype_name(classifier.classes_), "values": classifier.classes_.tolist()},
+        "classes": {"dtype": kind, "values": classes.tolist()},
         "epsilon": network.knowledge.epsilon,
         "history": [
             {name: value for name, value in asdict(epoch).items() if name != "seconds"}
@@ -125,10 +126,10 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
             "columns": list(layout.columns),
             "constant": list(layout.constant),
             "empty": list(layout.empty),
-            "encoded": layout.encoded.tolist(),
+            "encoded": list(layout.encoded),
             "encoder": None if layout.encoder is None else layout.encoder.to_state(),
             "named": hasattr(classifier, "feature_names_in_"),
-            "plain": layout.plain.tolist(),
+            "plain": list(layout.plain),
         },
         "parameters": {name: plain(value, name) for name, value in given.items()},
         "seed": classifier.seed_,
@@ -155,10 +156,6 @@ def plain(value: Any, name: str) -> Any:
     raise ValueError(
         f"expected a parameter {name} of numbers and text, got {shown(value)}: it cannot be saved"
     )
-
-
-def _dtype_name(classes: Array) -> str:
-    return "str" if classes.dtype.kind == "U" else classes.dtype.name
 
 
 def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where: str) -> LBMClassifier:
@@ -233,12 +230,10 @@ def _read_layout(given: Any, where: str) -> tuple[Layout, bool]:
     used = plain + encoded
     if len(set(used)) < len(used) or not set(used) <= set(range(len(columns))):
         refuse(where, f"expected distinct numbers of {len(columns)} columns in the layout, found others")
-    encoder = None
-    if given["encoder"] is not None:
-        encoder = AtomEncoder.from_state(given["encoder"])
+    encoder = None if given["encoder"] is None else AtomEncoder.from_state(given["encoder"])
     if len(encoded) != (0 if encoder is None else encoder.n_features_in_):
         refuse(where, f"expected an encoder of {len(encoded)} columns, found another")
-    layout = Layout(columns, np.array(plain, np.int64), np.array(encoded, np.int64), encoder, constant, empty)
+    layout = Layout(columns, tuple(plain), tuple(encoded), encoder, constant, empty)
     if len(set(layout.atoms)) < len(layout.atoms):
         refuse(where, "expected every atom to be named once, found a name twice")
     return layout, typed(given["named"], bool, "true or false", where)
@@ -269,15 +264,12 @@ def read_history(given: Any, where: str) -> tuple[Epoch, ...]:
     """Return epochs as they stand in a document; where times were not kept they are 0."""
     found = []
     for entry in listed(given, dict, "an epoch", where):
-        check_keys({"seconds": 0.0, **entry}, Epoch.__slots__, "an epoch", where)
-        judged, right = (
-            None if entry[key] is None else typed(entry[key], float, key, where)
-            for key in ("validation_cost", "validation_accuracy")
-        )
-        number = typed(entry["number"], int, "number", where)
-        mean = typed(entry["cost"], float, "cost", where)
-        spent = typed(entry.get("seconds", 0.0), float, "seconds", where)
-        found.append(Epoch(number, mean, judged, right, spent))
+        facts = {"seconds": 0.0, **entry}
+        check_keys(facts, Epoch.__slots__, "an epoch", where)
+        for name, value in facts.items():
+            if value is not None or not name.startswith("validation_"):
+                facts[name] = typed(value, int if name == "number" else float, name, where)
+        found.append(Epoch(**facts))
     return tuple(found)
 
 
@@ -297,21 +289,11 @@ def theory_of(knowledge: Knowledge) -> Theory | None:
 
 def _pack_knowledge(knowledge: Knowledge) -> dict[str, Array]:
     signs = knowledge.signs
-    parts = {
-        "text": np.frombuffer(knowledge_text(knowledge).encode(), dtype=np.uint8),
-        "indptr": signs.indptr,
-        "indices": signs.indices,
-        "signs": signs.data,
-        "positive": knowledge.positive,
-        "owner": knowledge.owner,
-        "unit": knowledge.unit,
-        "initial": knowledge.initial,
-        "fixed": knowledge.fixed,
-    }
-    return {
-        f"knowledge.{name}": np.ascontiguousarray(part, dtype=_KNOWLEDGE[name])
-        for name, part in parts.items()
-    }
+    parts = {name: getattr(knowledge, name) for name in ("positive", "owner", "unit", "initial", "fixed")}
+    parts |= {"indptr": signs.indptr, "indices": signs.indices, "signs": signs.data}
+    parts["text"] = np.frombuffer(knowledge_text(knowledge).encode(), dtype=np.uint8)
+    kinds = _KNOWLEDGE.items()
+    return {f"knowledge.{name}": np.ascontiguousarray(parts[name], dtype=kind) for name, kind in kinds}
 
 
 def _read_knowledge(
@@ -322,12 +304,12 @@ def _read_knowledge(
     where: str,
 ) -> Knowledge:
     """Return knowledge as arrays; it is never compiled again, so that its units are those trained."""
-    parts = {name: arrays.get(f"knowledge.{name}") for name in _KNOWLEDGE}
+    found: dict[str, Array] = {}
     for name, kind in _KNOWLEDGE.items():
-        part = parts[name]
+        part = arrays.get(f"knowledge.{name}")
         if part is None or part.dtype != kind or part.ndim != 1:
             refuse(where, f"expected one line of {kind.__name__} in knowledge.{name}, found otherwise")
-    found: dict[str, Array] = {name: part for name, part in parts.items() if part is not None}
+        found[name] = part
     starts, indices, signs = found["indptr"], found["indices"], found["signs"]
     visible, units, formulae = len(columns) + len(labels), len(starts) - 1, len(found["initial"])
     wanted = {"positive": units, "unit": len(found["owner"]), "signs": len(indices), "fixed": formulae}
