@@ -397,12 +397,27 @@ shared.read_theory = read
 sys.exit(entry.main())
 """  # the command line, but the signal comes in a destructor, whose exceptions Python drops
 
+BUSY = """
+import threading, time
+begin = threading.Thread.start
+
+def start(self):
+    begin(self)
+    time.sleep(0.3)
+
+threading.Thread.start = start
+"""  # a thread that was started goes on before the one that started it
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
 @pytest.mark.parametrize(("number", "said"), [("SIGINT", b"interrupted"), ("SIGTERM", b"terminated")])
-def test_a_signal_that_python_drops_is_heard_all_the_same(number, said):
+@pytest.mark.parametrize("before", ["", BUSY], ids=["quiet", "busy"])
+def test_a_signal_that_python_drops_is_heard_all_the_same(number, said, before):
     done = subprocess.run(
-        [sys.executable, "-c", LOST, "check", "-", number], capture_output=True, timeout=50, check=False
+        [sys.executable, "-c", before + LOST, "check", "-", number],
+        capture_output=True,
+        timeout=50,
+        check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"lbm: " + said + b"\n")
 

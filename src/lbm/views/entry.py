@@ -226,16 +226,34 @@ def _listen() -> None:
 
 
 def _hear_again(lost: Any) -> None:
-    """Send a signal again that came where Python drops exceptions, in a destructor for one."""
+    """Send a signal again that came where Python drops exceptions, in a destructor for one.
+
+    Not before this hook has ended: what is raised in it is dropped, too.
+    """
     if not isinstance(lost.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
-    from threading import Timer
+    import threading
 
     number = signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT
-    again = Timer(_AGAIN, os.kill, (os.getpid(), number))
+    here = threading.get_ident()
+
+    def send() -> None:
+        while _is_in_hook(here):
+            time.sleep(_AGAIN)
+        os.kill(os.getpid(), number)
+
+    again = threading.Timer(_AGAIN, send)
     again.daemon = True
     again.start()
+
+
+def _is_in_hook(thread: int) -> bool:
+    """Return whether a thread is inside the hook for exceptions that Python drops."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None and frame.f_code is not _hear_again.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _hear_no_more(status: int) -> None:
