@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +16,11 @@ from lbm.errors import NoAnswer, TooManyWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom, disjunction, exactly
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact, listing, reasoner
+from lbm.reasoning import listing, reasoner
+from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.listing import first_models
+from lbm.reasoning.problem import Problem
 from tests.strategies import formulae, theories
 
 small = st.one_of(theories(), theories(max_statements=3, max_leaves=12))
@@ -44,7 +48,7 @@ def test_the_first_models_are_those_of_the_exact_list(theory, evidence, limit, d
     names = data.draw(st.permutations(theory.atoms)) if theory.atoms else []
     names = names[: data.draw(st.integers(0, len(names)))] if data.draw(st.booleans()) else list(theory.atoms)
     found = first_models(theory, names, limit, given=evidence)
-    wanted = exact.models(theory, given=evidence, project=names, limit=limit)
+    wanted = Exact(theory).models(evidence, names, limit)
     assert np.array_equal(found.rows, wanted.array)
     assert found.more is not wanted.complete
 
@@ -92,7 +96,7 @@ def test_parts_whose_atoms_alternate_give_one_sorted_list(seed):
     shuffled = rng.sample(names, 14)
     groups = [shuffled[:4], shuffled[4:8], shuffled[8:11]]  # three atoms are free
     theory = Theory([disjunction(atom(n) for n in group) for group in groups], atoms=names)
-    whole = exact.models(theory).array
+    whole = Exact(theory).models().array
     for limit in (1, 2, 3, 5, 17, 300, 100_000):
         found = first_models(theory, names, limit)
         assert np.array_equal(found.rows, whole[:limit])
@@ -137,14 +141,14 @@ def test_models_past_exact_methods_are_listed_whole_where_they_are_few():
 
 
 def test_no_model_is_counted_where_a_few_are_asked_for(monkeypatch):
-    monkeypatch.setattr(exact.whole, "count", None)
+    monkeypatch.setattr("lbm.reasoning.components.whole.count", None)
     assert len(lbm.models(Theory(["a | b | c"]), limit=5)) == 5
 
 
 def test_packed_clauses_are_listed_too():
     literals = np.array([1, 2, -1, 3], np.int32)
     theory = Theory.from_clauses(Clauses(("a", "b", "c"), literals, np.array([0, 2, 4])))
-    assert np.array_equal(first_models(theory, theory.atoms, 9).rows, exact.models(theory).array)
+    assert np.array_equal(first_models(theory, theory.atoms, 9).rows, Exact(theory).models().array)
 
 
 def test_formulae_that_clash_have_no_model():
@@ -153,14 +157,16 @@ def test_formulae_that_clash_have_no_model():
         assert (len(found), found.complete, found.in_time) == (0, True, True)
 
 
-def test_out_of_time_the_models_found_are_the_first_ones(monkeypatch):
+def test_out_of_time_the_models_found_are_the_first_ones():
     theory = Theory([exactly(3, *(x(i) for i in range(12))), disjunction(x(i) for i in range(12, 20))])
-    whole = exact.models(theory).array
+    whole = Exact(theory).models().array
+    problem = Problem(theory)
+    problem.written(NO_LIMIT)  # so that all looks are those of listing
     for looks in (0, 3, 40, 100, 200, 400, 800):
         left = iter(range(looks))
-        monkeypatch.setattr(listing, "spent", lambda _, left=left: next(left, None) is None)
+        budget = Budget(stop=lambda left=left: next(left, None) is None)
         try:
-            found = first_models(theory, theory.atoms, 200)
+            found = first_models(problem, theory.atoms, 200, budget=budget)
         except NoAnswer:
             assert looks < 40
             continue
@@ -174,24 +180,28 @@ def test_out_of_time_the_command_prints_what_it_found_and_exits_3(monkeypatch, c
 
     file = tmp_path / "t.lbm"
     file.write_text("exactly(3, a, b, c, d, e, f, g)\n")
-    left = iter(range(20))
-    monkeypatch.setattr(listing, "spent", lambda _: next(left, None) is None)
+    left = iter(range(80))
+    first = listing.first_models
+
+    def late(*args, budget, **more):
+        return first(*args, budget=budget.unless(lambda: next(left, None) is None), **more)
+
+    monkeypatch.setattr(listing, "first_models", late)
     assert main(["models", str(file), "--limit", "30"]) == 3
     *worlds, last = capsys.readouterr().out.splitlines()
     assert worlds[0] == "a=0 b=0 c=0 d=0 e=1 f=1 g=1"
     assert last == f"{len(worlds)} model{'s' * (len(worlds) > 1)} found in time, and there may be more"
 
 
-def test_exact_listing_looks_at_the_clock(monkeypatch):
+def test_exact_listing_looks_at_the_clock():
+    """Also where all is known but the list itself."""
     theory = Theory([disjunction(x(2 * i) & x(2 * i + 1) for i in range(9))])
-
-    def late():
-        raise NoAnswer("late")
-
-    monkeypatch.setattr(exact.whole, "tick", late)
-    for question in (exact.models, exact.count):
+    exactly = Exact(theory)
+    late = replace(exactly, how=replace(exactly.how, budget=SPENT))
+    for question in (Exact.models, Exact.count):
+        question(exactly)
         with pytest.raises(NoAnswer):
-            question(theory)
+            question(late)
 
 
 def test_a_list_that_is_too_long_is_refused_as_before():

@@ -7,16 +7,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from lbm.errors import WeightError, WrongDistribution
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.answers import Bools
-from lbm.reasoning.components.apart import Split, exponent
+from lbm.reasoning.components.apart import exponent
+from lbm.reasoning.components.whole import How
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.problem import Known
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from lbm.machine.rbm import Machine
     from lbm.reasoning.sampling.problems import Problem
+    from lbm.reasoning.wells import Wells
 
 Given = Formula | None
 
@@ -31,7 +33,7 @@ _LARGEST: Final = 1e300  # exponents that chains add up without passing what a d
 
 
 class Distribution(ABC):
-    """What may be asked of a distribution; all but ``problem`` is answered exactly, or too much."""
+    """What may be asked of a distribution: exactly, or by chains."""
 
     __slots__ = ()
 
@@ -43,40 +45,9 @@ class Distribution(ABC):
     def said_confidence(self) -> float | None:
         """The confidence c, where it means something."""
 
-    @property
     @abstractmethod
-    def _exactly(self) -> tuple[Any, Theory | Machine, dict[str, Any]]:
-        """The module that answers exactly, what it is asked about, and with which options."""
-
-    def probability(self, query: Formula, given: Given) -> float:
-        """Return P(query | evidence)."""
-        room, about, options = self._exactly
-        found: float = room.probability(about, query, given=given, **options)
-        return found
-
-    def marginals(self, given: Given) -> dict[str, float]:
-        """Return P(atom | evidence) of every atom that is not definitional."""
-        room, about, options = self._exactly
-        found: dict[str, float] = room.marginals(about, given=given, **options)
-        return found
-
-    def log_partition(self, given: Given) -> float:
-        """Return the logarithm of the sum of the weights of all worlds that keep the evidence."""
-        room, about, options = self._exactly
-        found: float = room.log_partition(about, given=given, **options)
-        return found
-
-    def log_probability(self, world: Mapping[str, Any], given: Given) -> float:
-        """Return log P(world | evidence)."""
-        room, about, options = self._exactly
-        found: float = room.log_probability(about, world, given=given, **options)
-        return found
-
-    def draw(self, n: int, rng: np.random.Generator, given: Given) -> Bools:
-        """Return independent draws, shape (n, atoms)."""
-        room, about, options = self._exactly
-        found: Bools = room.draw(about, n, rng, given=given, **options)
-        return found
+    def exactly(self, budget: Budget) -> Exact | Wells:
+        """Return what answers exactly within a budget, or says that it is too much."""
 
     @abstractmethod
     def problem(
@@ -85,6 +56,7 @@ class Distribution(ABC):
         given: Given,
         method: str,
         rng: np.random.Generator,
+        budget: Budget,
         more: Bools | None = None,
     ) -> Problem:
         """Return what chains run on; with a query, of as much as it depends on.
@@ -93,7 +65,7 @@ class Distribution(ABC):
         """
 
     @abstractmethod
-    def settled(self, given: Given) -> dict[str, bool]:
+    def settled(self, given: Given, budget: Budget) -> dict[str, bool]:
         """Return the atoms that chains leave out, since the evidence settles them."""
 
 
@@ -112,9 +84,9 @@ class Logical(Distribution):
         """There is none: models are counted, not wells."""
         return
 
-    @property
-    def _exactly(self) -> tuple[Any, Theory, dict[str, Any]]:
-        return exact, self.theory, {"temperature": self.temperature, "known": self.known}
+    def exactly(self, budget: Budget) -> Exact:
+        """Return exact answers about the models."""
+        return Exact(self.theory, How(known=self.known, budget=budget), self.temperature)
 
     def problem(
         self,
@@ -122,6 +94,7 @@ class Logical(Distribution):
         given: Given,
         method: str,
         rng: np.random.Generator,
+        budget: Budget,
         more: Bools | None = None,
     ) -> Problem:
         """Return what chains run on: the score, and penalties for hard formulae; tempered if asked for."""
@@ -132,7 +105,7 @@ class Logical(Distribution):
                 "block Gibbs samples a machine's own distribution, not the logical one: "
                 "ask for distribution='machine' (--distribution machine), or for method='collapsed'"
             )
-        split = self._split(given)
+        split = self.exactly(budget).possible(given)
         total = sum(abs(weight) for component in split.components for _, weight in component.soft)
         if not exponent(total, split.scale, self.temperature) < _LARGEST:
             raise WeightError(
@@ -140,15 +113,12 @@ class Logical(Distribution):
                 f"{_LARGEST:g}: raise the temperature, or ask for method='exact'"
             )
         return problems.logical(
-            split, query, self.temperature, rng, tempering=method == "tempered", more=more
+            split, query, self.temperature, rng, tempering=method == "tempered", more=more, budget=budget
         )
 
-    def settled(self, given: Given) -> dict[str, bool]:
+    def settled(self, given: Given, budget: Budget) -> dict[str, bool]:
         """Return the atoms that hard formulae and evidence fix by propagation."""
-        return self._split(given).fixed
-
-    def _split(self, given: Given) -> Split:
-        return exact.possible(self.theory, given, self.known)
+        return self.exactly(budget).possible(given).fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +140,11 @@ class OfMachine(Distribution):
     def _options(self) -> dict[str, float]:
         return {"confidence": self.confidence, "temperature": self.temperature}
 
-    @property
-    def _exactly(self) -> tuple[Any, Machine, dict[str, Any]]:
-        from lbm.reasoning import wells
+    def exactly(self, budget: Budget) -> Wells:
+        """Return exact answers about the machine."""
+        from lbm.reasoning.wells import Wells
 
-        return wells, self.machine, self._options
+        return Wells.of(self.machine, confidence=self.confidence, temperature=self.temperature, budget=budget)
 
     def problem(
         self,
@@ -182,6 +152,7 @@ class OfMachine(Distribution):
         given: Given,
         method: str,
         rng: np.random.Generator,
+        budget: Budget,
         more: Bools | None = None,  # noqa: ARG002 - the same door for both
     ) -> Problem:
         """Return what chains run on: free energies, or all units if block Gibbs is asked for."""
@@ -192,12 +163,12 @@ class OfMachine(Distribution):
                 "ladders are for the logical distribution: ask a machine with method='collapsed' or 'gibbs'"
             )
         if method == "gibbs":
-            from lbm.reasoning.landscape.whole import Question
+            self.exactly(budget)  # which says what is wrong with these numbers
+            return problems.block_gibbs(self.machine, query, given, **self._options, budget=budget)
+        return problems.machine_distribution(
+            self.machine, query, given, **self._options, rng=rng, budget=budget
+        )
 
-            Question.of(self.machine, **self._options)  # which says what is wrong with these numbers
-            return problems.block_gibbs(self.machine, query, given, **self._options)
-        return problems.machine_distribution(self.machine, query, given, **self._options, rng=rng)
-
-    def settled(self, given: Given) -> dict[str, bool]:  # noqa: ARG002 - the same door for both
+    def settled(self, given: Given, budget: Budget) -> dict[str, bool]:  # noqa: ARG002 - the same door for both
         """Return nothing: chains run on all atoms."""
         return {}
