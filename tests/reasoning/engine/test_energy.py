@@ -16,8 +16,9 @@ from lbm.machine.translate import translate
 from lbm.reasoning.engine import energy, energy_kernels, energy_plain, ready
 from lbm.reasoning.engine.energy import REFRESH, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.lanes import RULES, random_states
-from lbm.reasoning.engine.streams import uniforms, words
+from lbm.reasoning.engine.streams import uniforms
 from tests.reference.chains import sweep
+from tests.reference.streams import words
 from tests.reference.targets import FreeEnergyTarget
 from tests.strategies import theories, within_reach
 

@@ -10,11 +10,12 @@ from lbm.knowledge.parser import parse
 from lbm.reasoning.engine import tempering as module
 from lbm.reasoning.engine.lanes import advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of
-from lbm.reasoning.engine.streams import uniforms, words
+from lbm.reasoning.engine.streams import uniforms
 from lbm.reasoning.engine.tempering import FREE, SWAPS, coupling, exchange_chance, tempered
 from lbm.reasoning.sampling.machines import heat_bath
 from tests.oracles import truth_table
 from tests.reference.groups import NO_GROUPS
+from tests.reference.streams import words
 from tests.strategies import random_formula
 
 SEED = 23

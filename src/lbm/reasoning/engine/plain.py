@@ -39,7 +39,7 @@ from lbm.reasoning.engine.network import (
     SIMPLE,
     Counts,
 )
-from lbm.reasoning.engine.streams import BITS, MULTIPLIERS, STEPS, key_of
+from lbm.reasoning.engine.streams import BITS, key_of, philox
 
 if TYPE_CHECKING:
     from lbm.reasoning.engine.lanes import Lanes
@@ -65,39 +65,22 @@ _MATRIX: Final = 4096  # atoms up to which the weights of steps are matrices
 _ORDERS: Final = 256  # orders, or parts of them, that are remembered
 _SINGLE: Final = 1 << 24  # whole numbers up to which single precision is exact
 _NEAR: Final = 1e-5  # log-odds nearer than this to the logit of a word are left to the series
-_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 # --- random words --------------------------------------------------------------------------------------
 
 
-def fill(key0: Any, key1: Any, quads: Ints, sweeps: Ints, lane: int, stream: int) -> NDArray[np.uint32]:
-    """Return the words of four atoms for each quad, in 64 lanes, shape (sweeps, 4 · quads, 64)."""
-    step = max(1, _BATCH // (4 * LANES))
+def fill(
+    key0: Any, key1: Any, quads: Ints, sweeps: Ints, lane: int, stream: int, lanes: int = LANES
+) -> NDArray[np.uint32]:
+    """Return the words of four atoms for each quad, in some lanes, shape (sweeps, 4 · quads, lanes)."""
+    step = max(1, _BATCH // (4 * lanes))
     if len(quads) > step:
         parts = [quads[begin : begin + step] for begin in range(0, len(quads), step)]
-        return np.concatenate([fill(key0, key1, part, sweeps, lane, stream) for part in parts], axis=1)
-    shape = len(sweeps), len(quads), LANES
-    c0 = np.broadcast_to(quads.astype(np.uint64)[None, :, None], shape)
-    c1 = np.broadcast_to(sweeps.astype(np.uint64)[:, None, None], shape)
-    c2 = np.broadcast_to(np.arange(lane, lane + LANES, dtype=np.uint64), shape)
-    c3 = np.broadcast_to(np.uint64(stream), shape)
-    k0, k1 = np.uint64(key0), np.uint64(key1)
-    for _ in range(10):
-        p, q = MULTIPLIERS[0] * c0, MULTIPLIERS[1] * c2
-        c0, c2 = q >> _HALF, p >> _HALF
-        c0 ^= c1
-        c0 ^= k0
-        c2 ^= c3
-        c2 ^= k1
-        q &= _LOW
-        p &= _LOW
-        c1, c3 = q, p
-        k0, k1 = (k0 + STEPS[0]) & _LOW, (k1 + STEPS[1]) & _LOW
-    found = np.empty((len(sweeps), len(quads), 4, LANES), np.uint32)
-    for r, part in enumerate((c0, c1, c2, c3)):
-        found[:, :, r] = part >> np.uint64(32 - BITS)
-    return found.reshape(len(sweeps), -1, LANES)
+        return np.concatenate([fill(key0, key1, part, sweeps, lane, stream, lanes) for part in parts], axis=1)
+    chains = np.arange(lane, lane + lanes)
+    four = philox((quads[:, None], sweeps[:, None, None], chains, stream), (key0, key1))
+    return (four >> np.uint32(32 - BITS)).transpose(1, 2, 0, 3).reshape(len(sweeps), -1, lanes)
 
 
 def scatter(x: Bytes, key0: Any, key1: Any, lane: int, stream: int) -> None:

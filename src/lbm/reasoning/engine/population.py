@@ -24,7 +24,8 @@ from lbm.errors import LimitExceeded
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, random_states, reweighted, start
 from lbm.reasoning.engine.network import LANES, Network
-from lbm.reasoning.engine.streams import uniforms, words
+from lbm.reasoning.engine.plain import fill
+from lbm.reasoning.engine.streams import key_of, uniforms
 
 SHARE: Final = 0.85
 """Relative effective size of the weights of a step, (Σ w)² / (N Σ w²): steps are as long as this allows."""
@@ -354,7 +355,10 @@ class _Crowd:
     def draw(self) -> float:
         """Return a number between 0 and 1 for this sweep."""
         first = self.blocks[0]
-        return float(uniforms(words(first.seed, first.sweep, [0], [first.lane], stream=RESAMPLING))[0, 0])
+        only = np.zeros(1, np.int64)
+        return float(
+            uniforms(fill(*key_of(first.seed), only, only + first.sweep, first.lane, RESAMPLING, 1))[0, 0, 0]
+        )
 
     def renew(self, parents: Ints) -> None:
         """Put copies of their parents in all places."""

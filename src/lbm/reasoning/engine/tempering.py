@@ -30,7 +30,8 @@ from lbm.arrays import Bytes, Floats, Ints
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, reweighted, start
 from lbm.reasoning.engine.network import LANES, Network
-from lbm.reasoning.engine.streams import BITS, key_of, philox, uniforms
+from lbm.reasoning.engine.plain import fill
+from lbm.reasoning.engine.streams import key_of, uniforms
 
 LADDERS: Final = 4
 """The least number of ladders in a block: chains to compare with each other."""
@@ -268,7 +269,9 @@ class _Block:
         self.chances += chance.mean(axis=1)
         at = lanes.sweep % _BATCH
         if at == 0 or self.luck is None:
-            self.luck = _luck(lanes.seed, lanes.sweep - at, lanes.lane, *chance.shape)
+            quads, sweeps = np.arange(-(-len(chance) // 4)), lanes.sweep - at + np.arange(_BATCH)
+            found = fill(*key_of(lanes.seed), quads, sweeps, lanes.lane, SWAPS, chance.shape[1])
+            self.luck = uniforms(found[:, : len(chance)])
         low = np.arange(lanes.sweep % 2, len(chance), 2)
         agreed = self.luck[at, low] < chance[low]
         below, above = self.lane_at[low], self.lane_at[low + 1]
@@ -299,19 +302,6 @@ def _sum(lanes: Lanes, at: Ints, gates: NDArray[np.intp], values: Floats) -> Flo
         off = (lanes.counts[some[:, None], at] - wires.low[some, None]) & wires.mask[some, None]
         total += values[some] @ (off <= wires.span[some, None])
     return total
-
-
-def _luck(seed: int, sweep: int, lane: int, gaps: int, ladders: int) -> Floats:
-    """Return the numbers that decide exchanges in _BATCH sweeps, shape (sweeps, gaps, ladders).
-
-    They are those of ``words(seed, sweep, range(gaps), range(lane, lane + ladders), stream=SWAPS)``.
-    """
-    quads = np.arange(-(-gaps // 4), dtype=np.uint64)[None, :, None]
-    sweeps = np.arange(sweep, sweep + _BATCH, dtype=np.uint64)[:, None, None]
-    chains = np.arange(lane, lane + ladders, dtype=np.uint64)[None, None, :]
-    four = philox(np.stack(np.broadcast_arrays(quads, sweeps, chains, np.uint64(SWAPS))), key_of(seed))
-    rows = four.transpose(1, 2, 0, 3).reshape(_BATCH, -1, ladders)[:, :gaps]
-    return uniforms(rows >> np.uint32(32 - BITS))
 
 
 def _draws(
