@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import carray, types  # type: ignore[attr-defined]  # exported, but not by name
-from numba.core import cgutils, event
+from numba.core import cgutils
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-__all__ = ["bring", "carray", "compiled", "inlined", "seconds_compiling", "stack"]
+__all__ = ["bring", "carray", "compiled", "inlined", "stack"]
 
 _njit: Any = numba.njit
 _pointer: Any = types.CPointer
@@ -21,37 +22,24 @@ _place: Any = cgutils.alloca_once
 _I32: Any = ir.IntType(32)
 _BYTES: Any = ir.IntType(8).as_pointer()
 
-_clock: Any = event.TimingListener()  # type: ignore[no-untyped-call]
-event.register("numba:compile", _clock)  # type: ignore[no-untyped-call]
 
-
-def seconds_compiling() -> float:
-    """Return the time that this process has spent on compiling: no budget of an answer has to pay for it."""
-    return float(_clock.duration) if _clock.done else 0.0
-
-
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], *, inline: bool = False) -> Any:
     """Compile a function on its first call, or take it from numba's cache.
 
     Where neither the package's directory nor the user's can be written, every process compiles for itself.
+
+    With ``inline`` it is one that other kernels call: its body is put into theirs before anything else is
+    done. Only then does the compiler see that its arrays do not overlap.
     """
-    return _compiled(function)
-
-
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function that other kernels call: its body is put into theirs before anything else is done.
-
-    Only then does the compiler see that its arrays do not overlap.
-    """
-    return _compiled(function, inline="always")
-
-
-def _compiled(function: Callable[..., Any], **options: bool | str) -> Any:
-    options |= {"nogil": True}
+    options = {"nogil": True, "error_model": "numpy", "inline": "always" if inline else "never"}
     try:
-        return _njit(cache=True, error_model="numpy", **options)(function)
+        return _njit(cache=True, **options)(function)
     except RuntimeError:  # no place for a cache
-        return _njit(error_model="numpy", **options)(function)
+        return _njit(**options)(function)
+
+
+inlined = partial(compiled, inline=True)
+"""Compile a function that other kernels call."""
 
 
 @intrinsic(prefer_literal=True)

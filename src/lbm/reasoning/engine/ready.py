@@ -252,8 +252,7 @@ class Kernel:
                 function.__qualname__ = self.py_func.__qualname__
             if self.piece in _NEEDS:
                 loaded(_NEEDS[self.piece])
-            compiler = loaded("compiled")
-            self._fast = (compiler.inlined if self.inline else compiler.compiled)(function)
+            self._fast = loaded("compiled").compiled(function, inline=self.inline)
         return self._fast
 
 
