@@ -13,14 +13,14 @@ from numba.core import cgutils
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-__all__ = ["bring", "carray", "compiled", "inlined", "stack"]
+__all__ = ["BYTES", "I32", "bring", "carray", "compiled", "inlined", "prefetch", "same_bits", "stack"]
 
 _njit: Any = numba.njit
 _pointer: Any = types.CPointer
 _place: Any = cgutils.alloca_once
 
-_I32: Any = ir.IntType(32)
-_BYTES: Any = ir.IntType(8).as_pointer()
+I32: Any = ir.IntType(32)
+BYTES: Any = ir.IntType(8).as_pointer()
 
 
 def compiled(function: Callable[..., Any], *, inline: bool = False) -> Any:
@@ -67,11 +67,27 @@ def bring(context: Any, array: Any, number: Any) -> Any:  # noqa: ARG001 - numba
         rows = context.make_array(signature.args[0])(context, builder, arguments[0])
         index = context.cast(builder, arguments[1], signature.args[1], types.int64)
         offset = builder.mul(index, builder.extract_value(rows.strides, 0))
-        place = builder.gep(builder.bitcast(rows.data, _BYTES), [offset])
-        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
-        how = (ir.Constant(_I32, number) for number in (1, 3, 1))  # to be written, soon, as data
-        builder.call(function, [place, *how])
+        prefetch(builder, builder.gep(builder.bitcast(rows.data, BYTES), [offset]), write=True)
         return context.get_dummy_value()
 
     return types.none(array, number), generate
+
+
+def prefetch(builder: Any, place: Any, *, write: bool) -> None:
+    """Ask for the 64 bytes at a place to be brought near: data, to be read or written soon."""
+    kind = ir.FunctionType(ir.VoidType(), [BYTES, I32, I32, I32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [BYTES], kind)
+    builder.call(function, [place, *(ir.Constant(I32, number) for number in (int(write), 3, 1))])
+
+
+def same_bits(given: Any, returned: Any) -> Any:
+    """Return a function that takes a number of one type for a number of another, which has the same bits."""
+
+    @intrinsic
+    def cast(context: Any, number: Any) -> Any:  # noqa: ARG001 - numba's signature
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+            return builder.bitcast(arguments[0], context.get_value_type(returned))
+
+        return returned(given), generate
+
+    return cast
