@@ -347,16 +347,6 @@ def test_every_lane_may_have_its_own_temperature():
     np.testing.assert_array_equal(lanes.x, plain(Exactly(machine, 1.0), x, 3, beta=betas))
 
 
-def test_no_sweep_is_begun_once_after_says_false():
-    lanes = start_energy(energies_of(named(False)), random_states(4, SEED), seed=SEED)
-    seen = []
-    assert (
-        advance_energy(lanes, np.ones(50), every=4, after=lambda now: seen.append(now.sweep) or len(seen) < 3)
-        == 12
-    )
-    assert seen == [4, 8, 12]
-
-
 def test_states_that_are_given_are_not_written_to():
     x = np.zeros((4, 64), np.uint8)
     lanes = start_energy(energies_of(named(False)), x, seed=SEED)

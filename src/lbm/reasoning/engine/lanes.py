@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Bytes, Floats, Ints
 from lbm.errors import LimitExceeded, WeightError
-from lbm.reasoning.engine.network import LANES, Counts, Network, aligned
+from lbm.reasoning.engine.network import LANES, Counts, GateNetwork, aligned
 from lbm.reasoning.engine.plain import HEAT_BATH, METROPOLIS
 from lbm.reasoning.engine.ready import loops
 from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of
@@ -50,7 +50,7 @@ class Weights:
         return self.numbers.dtype != np.float64
 
 
-def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> Weights:
+def weights_of(network: GateNetwork, penalty: float, temperature: float = 1.0) -> Weights:
     """Return the weights of the gates where a broken hard formula costs ``penalty`` and scores count 1/τ."""
     if not 0 < temperature < math.inf:
         raise ValueError(f"expected a positive, finite temperature, got {temperature}")
@@ -89,7 +89,7 @@ def _unit(values: Floats) -> float:
     return 0.0
 
 
-def _reach(network: Network, sizes: Floats) -> float:
+def _reach(network: GateNetwork, sizes: Floats) -> float:
     """Return the greatest sum of the sizes of the gates that one atom meets."""
     wires = network.wires
     sums = np.zeros(network.atoms)
@@ -119,7 +119,7 @@ class Lanes:
         The streams: chain l of these has the number ``lane + l``.
     """
 
-    network: Network
+    network: GateNetwork
     weights: Weights
     x: Bytes
     counts: Counts
@@ -153,7 +153,7 @@ class Lanes:
 
 
 def start(
-    network: Network,
+    network: GateNetwork,
     weights: Weights,
     x: ArrayLike,
     *,
@@ -165,10 +165,8 @@ def start(
     """Return chains in the given states, shape (atoms, 64); ``watch``: the best state is kept."""
     states = aligned(np.shape(x), np.uint8)
     states[...] = np.asarray(x) != 0
-    if states.shape != (network.atoms, LANES):
-        raise ValueError(f"expected states of shape ({network.atoms}, {LANES}), got shape {states.shape}")
-    key_of(seed)
     counts = network.counts(states)
+    key_of(seed)
     lanes = Lanes(network, weights, states, counts, np.zeros(LANES), seed, lane, sweep)
     _weigh(lanes)
     _watch(lanes, watch)
@@ -225,8 +223,7 @@ def advance(
     values = np.atleast_1d(np.asarray(betas, np.float64))
     if not np.isfinite(values * lanes.weights.unit).all():
         raise ValueError(f"expected finite β, got {values[~np.isfinite(values * lanes.weights.unit)][0]}")
-    if rule not in RULES:
-        raise ValueError(f"expected a rule among {', '.join(RULES)}, got {rule!r}")
+    code = rule_of(rule)
     if lanes.sweep + len(values) > MAX_SWEEPS:
         raise LimitExceeded(
             f"chains take at most {MAX_SWEEPS} sweeps (limit MAX_SWEEPS): then random numbers would repeat",
@@ -235,7 +232,7 @@ def advance(
         )
     table = values.ndim == 1 and lanes.weights.whole
     atoms = np.arange(lanes.network.atoms, dtype=np.int32) if order is None else np.asarray(order, np.int32)
-    code, kind, never = RULES[rule], lanes.total.dtype, _NEVER[lanes.weights.whole]
+    kind, never = lanes.total.dtype, _NEVER[lanes.weights.whole]
     nothing = np.array([-never], kind), kind.type(1 - 2 * never)  # no total is greater
 
     def call(done: int, size: int, pieces: int) -> int:
@@ -262,6 +259,13 @@ def advance(
     return in_calls(call, len(values), len(atoms), first=_FIRST, every=every, go_on=go_on)
 
 
+def rule_of(name: str) -> int:
+    """Return the number that kernels know a rule by."""
+    if name not in RULES:
+        raise ValueError(f"expected the rule {' or '.join(map(repr, RULES))}, got {name!r}")
+    return RULES[name]
+
+
 def _loops(lanes: Lanes) -> Any:
     return loops(lanes.weights.numbers.dtype, lanes.counts.dtype)
 
@@ -273,7 +277,7 @@ def in_calls(
     *,
     first: float,
     every: int | None,
-    go_on: Callable[[], bool],
+    go_on: Callable[[], bool] = lambda: True,
 ) -> int:
     """Do some sweeps by compiled calls of about CALL seconds each, and return how many were done.
 

@@ -96,9 +96,14 @@ class Wires(NamedTuple):
         rest = (pairs, self.upper), (pairs, self.under), (self.program, self.step_gate)
         return ((by_itself, self.gate), *rest)
 
+    def truth(self, counts: Counts, gates: Any) -> Bools:
+        """Return which of some gates are true, by the rows of their counts."""
+        off = (counts - self.low[gates, None]) & self.mask[gates, None]
+        return np.asarray(off <= self.span[gates, None])
+
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class GateNetwork:
     """Gates over atoms, and what each adds where it is true.
 
     Attributes
@@ -154,17 +159,10 @@ class Network:
         loops(counts=counts.dtype).weighed(self.wires, counts, values, total)
         return total
 
-    def truth(self, counts: Counts, first: int = 0, last: int | None = None) -> Bools:
-        """Return which of the gates from ``first`` to ``last`` are true, by their counts."""
-        part = slice(first, last)
-        wires = self.wires
-        off = (counts - wires.low[part, None]) & wires.mask[part, None]
-        return np.asarray(off <= wires.span[part, None])
-
 
 def network_of(
     atoms: Sequence[str], hard: Iterable[Formula], soft: Iterable[tuple[Formula, float]]
-) -> Network:
+) -> GateNetwork:
     """Return the network of hard formulae and of pairs (formula, weight), over atoms in this order.
 
     Conjunctions are not split: that is the caller's choice.
@@ -179,7 +177,7 @@ def network_of(
 
 def network_of_clauses(
     atoms: int, literals: NDArray[np.int32], starts: Ints, soft: Floats, hard: Floats
-) -> Network:
+) -> GateNetwork:
     """Return the network of packed clauses: literals are ±(number of the atom, from 1), no atom twice in one.
 
     ``soft`` and ``hard``, shape (clauses,), are the weight and the number of hard formulae of each clause.
@@ -230,7 +228,7 @@ class _Maker:
         self.names = atoms
         self.place = {name: i for i, name in enumerate(atoms)}
         self.known: dict[Formula, tuple[int, int]] = {}  # child and sign that a formula is
-        self.children: list[list[tuple[int, int]]] = []
+        self.children: list[tuple[tuple[int, int], ...]] = []
         self.shape: list[tuple[int, int, int]] = []  # least, most, or (-1, -1, 1) for odd
         self.same: dict[tuple[object, ...], int] = {}
         self.soft: list[float] = []
@@ -255,14 +253,9 @@ class _Maker:
         if sign < 0:  # [not g] = 1 - [g]
             self.earned += soft
             self.broken -= hard
-        if (
-            hard * sign * self.hard[number] < 0
-        ):  # a formula and its negation, both hard: each must be seen to break
-            self.children.append(self.children[number])
-            self.shape.append(self.shape[number])
-            self.soft.append(0.0)
-            self.hard.append(0.0)
-            number = len(self.children) - 1
+        if hard * sign * self.hard[number] < 0:
+            # A formula and its negation, both hard: each must be seen to break.
+            number = self._added(self.children[number], self.shape[number])
         self.soft[number] += sign * soft
         self.hard[number] += sign * hard
 
@@ -286,17 +279,12 @@ class _Maker:
                 waiting += reversed(missing)
                 continue
             waiting.pop()
-            self.known[node] = self._made(seen.op, seen.label, self._kids(seen.parts))
-        node, positive = strip(formula)
+            self.known[node] = self._made(seen.op, seen.label, [self._child(*part) for part in seen.parts])
+        return self._child(*strip(formula))
+
+    def _child(self, node: Formula, positive: bool) -> tuple[int, int]:
         number, sign = self.known[node]
         return number, sign if positive else -sign
-
-    def _kids(self, parts: Iterable[tuple[Formula, bool]]) -> list[tuple[int, int]]:
-        found = []
-        for part, positive in parts:
-            number, sign = self.known[part]
-            found.append((number, sign if positive else -sign))
-        return found
 
     def _made(self, op: str, label: object, kids: list[tuple[int, int]]) -> tuple[int, int]:
         n = len(self.names)
@@ -323,56 +311,57 @@ class _Maker:
             shape = (1, len(kids), 0)
         key = (kids, shape)
         if key not in self.same:
-            self.same[key] = len(self.children)
-            self.children.append(list(kids))
-            self.shape.append(shape)
-            self.soft.append(0.0)
-            self.hard.append(0.0)
+            self.same[key] = self._added(kids, shape)
         return self.same[key]
 
-    def network(self) -> Network:
+    def _added(self, kids: tuple[tuple[int, int], ...], shape: tuple[int, int, int]) -> int:
+        """Return the number of a new gate, which weighs nothing yet."""
+        self.children.append(kids)
+        self.shape.append(shape)
+        self.soft.append(0.0)
+        self.hard.append(0.0)
+        return len(self.children) - 1
+
+    def network(self) -> GateNetwork:
         """Return the network."""
-        widest = max((len(kids) for kids in self.children), default=0)
-        kind = _counters(widest)
+        n, sizes = len(self.names), np.array([len(kids) for kids in self.children], np.int64)
+        kind = _counters(int(sizes.max(initial=0)))
         top = int(np.iinfo(kind).max)
-        n = len(self.names)
-        parts = list(chain.from_iterable(self.children))
-        child = np.array([number for number, _ in parts], np.int32)
-        sign = np.array([sign for _, sign in parts], np.int8)
-        first = np.concatenate([[0], np.cumsum([len(kids) for kids in self.children])]).astype(np.int64)
-        low = [1 if odd else least for least, _, odd in self.shape]
-        mask = [1 if odd else top for _, _, odd in self.shape]
-        span = [
-            0 if odd else top - 1 if (least, most) == (1, len(kids)) else most - least
-            for (least, most, odd), kids in zip(self.shape, self.children, strict=True)
-        ]
-        clause = np.array(
-            [least == 1 and s == top - 1 for (least, _, _), s in zip(self.shape, span, strict=True)], bool
+        child, sign = np.array(list(chain.from_iterable(self.children)), np.int64).reshape(-1, 2).T
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        least, most, odd = np.array(self.shape, np.int64).reshape(-1, 3).T
+        clause = (least == 1) & (most == sizes)
+        asked = (
+            np.where(odd, 1, least),
+            np.where(odd, 1, top),
+            np.where(clause, top - 1, most - least),
         )
         made = _Gates(
             np.array(self.soft, np.float64),
             np.array(self.hard, np.float64),
-            child,
-            sign,
+            child.astype(np.int32),
+            sign.astype(np.int8),
             first,
-            *(np.array(numbers, kind) for numbers in (low, mask, span)),
+            *(numbers.astype(kind) for numbers in asked),
         )
-        return _assemble(n, made, self.earned, self.broken, clause=clause, flat=self._flat())
+        flat = over_atoms(n, child, first)
+        flat[child[child >= n] - n] = False  # a gate above looks at it
+        return _assemble(n, made, self.earned, self.broken, clause=clause, flat=flat)
 
-    def _flat(self) -> Bools:
-        """Return which gates have atoms alone for children, each once, and are no children themselves."""
-        n = len(self.names)
-        found = np.ones(len(self.children), bool)
-        for g, kids in enumerate(self.children):
-            found[g] &= len({number for number, _ in kids}) == len(kids)
-            for number, _ in kids:
-                if number >= n:
-                    found[g] = found[number - n] = False
-        return found
+
+def over_atoms(atoms: int, child: NDArray[Any], first: Ints) -> Bools:
+    """Return which gates have atoms alone for children, each once."""
+    sizes = np.diff(first)
+    owner, width = np.repeat(np.arange(len(sizes)), sizes), atoms + len(sizes) + 1
+    found = np.ones(len(sizes), bool)
+    found[owner[child >= atoms]] = False
+    keys = np.sort(owner * width + child)
+    found[keys[1:][keys[1:] == keys[:-1]] // width] = False
+    return found
 
 
 class _Gates(NamedTuple):
-    """Gates as Network and Wires have them."""
+    """Gates as GateNetwork and Wires have them."""
 
     soft: Floats
     hard: Floats
@@ -386,7 +375,7 @@ class _Gates(NamedTuple):
 
 def _assemble(
     atoms: int, gates: _Gates, earned: float, broken: float, *, clause: Bools, flat: Bools
-) -> Network:
+) -> GateNetwork:
     """Return the network of these gates; flat ones, of atoms alone, need no programs."""
     soft, hard, child, sign, first, low, mask, span = gates
     programs = _programs(atoms, np.flatnonzero(~flat), child, sign, first, clause)
@@ -399,7 +388,7 @@ def _assemble(
     order = np.argsort(pair.part, kind="stable")
     wires = Wires(start, gate, pairs, pair.gate[order], pair.under[order], low, mask, span, *rest)
     longest = int(np.diff(rest.program).max(initial=0))
-    return Network(atoms, soft, hard, earned, broken, child, sign, first, wires, longest)
+    return GateNetwork(atoms, soft, hard, earned, broken, child, sign, first, wires, longest)
 
 
 class _Programs(NamedTuple):

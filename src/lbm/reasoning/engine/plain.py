@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import Bools, Bytes, Floats, Ints
+from lbm.arrays import Bools, Bytes, Floats, Ints, slices
 from lbm.reasoning.engine.network import (
     ATOM,
     ATOM_NEGATED,
@@ -76,7 +76,7 @@ def fill(
     """Return the words of four atoms for each quad, in some lanes, shape (sweeps, 4 · quads, lanes)."""
     step = max(1, _BATCH // (4 * lanes))
     if len(quads) > step:
-        parts = [quads[begin : begin + step] for begin in range(0, len(quads), step)]
+        parts = (quads[part] for part in slices(len(quads), step))
         return np.concatenate([fill(key0, key1, part, sweeps, lane, stream, lanes) for part in parts], axis=1)
     chains = np.arange(lane, lane + lanes)
     four = philox((quads[:, None], sweeps[:, None, None], chains, stream), (key0, key1))
@@ -131,12 +131,6 @@ def occurrences(
     gate[...] = np.concatenate([own, more_gate])[np.argsort(part, kind="stable")]
 
 
-def truth(wires: Any, counts: Counts, gates: Any) -> Bools:
-    """Return which of some gates are true, for the rows of their counts."""
-    off = (counts - wires.low[gates, None]) & wires.mask[gates, None]
-    return np.asarray(off <= wires.span[gates, None])
-
-
 def tally(
     wires: Any,
     first: Ints,
@@ -168,7 +162,7 @@ def tally(
         total = np.zeros(LANES, counts.dtype)
         for c, s in zip(child[part].tolist(), sign[part].tolist(), strict=True):
             k = c - atoms
-            value = x[c] != 0 if k < 0 else truth(wires, counts[k : k + 1], [k])[0]
+            value = x[c] != 0 if k < 0 else wires.truth(counts[k : k + 1], [k])[0]
             total += value == (s > 0)
         counts[g] = total
 
@@ -176,16 +170,16 @@ def tally(
 def weighed(wires: Any, counts: Counts, values: Floats, total: Floats) -> None:
     """Add the values of the gates that are true in each lane to ``total``, shape (64,)."""
     gates = np.flatnonzero(values)
-    for begin in range(0, len(gates), _ROWS):
-        some = gates[begin : begin + _ROWS]
-        rows = np.where(truth(wires, counts[some], some), values[some, None], 0.0)
+    for part in slices(len(gates), _ROWS):
+        some = gates[part]
+        rows = np.where(wires.truth(counts[some], some), values[some, None], 0.0)
         total[:] = np.add.reduce(np.concatenate([total[None], rows]), axis=0)
 
 
 def keeps(wires: Any, counts: Counts, firm: Ints, lanes: NDArray[np.intp]) -> Bools:
     """Return which of some lanes have every firm gate as it must be."""
     gates = np.where(firm >= 0, firm, -1 - firm)
-    found = truth(wires, counts[gates[:, None], lanes], gates) == (firm >= 0)[:, None]
+    found = wires.truth(counts[gates[:, None], lanes], gates) == (firm >= 0)[:, None]
     return np.asarray(found.all(axis=0))
 
 

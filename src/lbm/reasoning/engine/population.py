@@ -23,7 +23,7 @@ from lbm.arrays import Bytes, Floats, Ints
 from lbm.errors import LimitExceeded
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, random_states, reweighted, start
-from lbm.reasoning.engine.network import LANES, Network
+from lbm.reasoning.engine.network import LANES, GateNetwork
 from lbm.reasoning.engine.plain import fill
 from lbm.reasoning.engine.streams import key_of, uniforms
 
@@ -92,7 +92,7 @@ class Partition:
 
 
 def population_of(
-    network: Network,
+    network: GateNetwork,
     weights: Weights,
     *,
     seed: int,
@@ -171,7 +171,7 @@ def _cooled(
 
 
 def pinned_population(
-    network: Network,
+    network: GateNetwork,
     weights: Weights,
     field: tuple[Floats, float],
     world: NDArray[np.bool_],
@@ -294,7 +294,7 @@ class _Crowd:
 
     def __init__(
         self,
-        network: Network,
+        network: GateNetwork,
         weights: Weights,
         seed: int,
         lane: int,

@@ -19,7 +19,7 @@ from lbm.reasoning.engine.lanes import (
     start,
     weights_of,
 )
-from lbm.reasoning.engine.network import Network
+from lbm.reasoning.engine.network import GateNetwork
 
 HOT: Final = 0.5
 """Where schedules begin: the mean size of log-odds in random states times β."""
@@ -39,7 +39,7 @@ _SMALL: Final = 0.1  # quantile of the log-odds of quenched states that ought to
 _WIDE: Final = 1000.0  # ratio of cold to hot past which β rises geometrically
 
 
-def ladder(network: Network, weights: Weights, *, seed: int) -> tuple[float, float]:
+def ladder(network: GateNetwork, weights: Weights, *, seed: int) -> tuple[float, float]:
     """Return the least and the greatest β that matter: where most flips are free, and where few are left."""
     order = np.arange(network.atoms, dtype=np.int32)
     if network.atoms > _LOOKED:
@@ -84,7 +84,7 @@ def held(first: float, last: float, sweeps: int) -> Floats:
 
 
 def tuned_penalty(
-    network: Network,
+    network: GateNetwork,
     x: ArrayLike,
     *,
     seed: int,

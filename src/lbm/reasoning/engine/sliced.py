@@ -30,7 +30,7 @@ from numpy import int64, uint64
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.reasoning.engine.lanes import Weights
-from lbm.reasoning.engine.network import Network
+from lbm.reasoning.engine.network import GateNetwork
 from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import MAX_SWEEPS, MULTIPLIERS, STEPS, key_of, philox
 
@@ -144,7 +144,7 @@ class Sliced:
     wires: SlicedWires
 
 
-def sliced_of(network: Network, weights: Weights) -> Sliced | None:
+def sliced_of(network: GateNetwork, weights: Weights) -> Sliced | None:
     """Return a network under whole weights as bit-sliced chains need it, or None where it does not fit.
 
     It fits if all gates are clauses over atoms, none with an atom twice; if all weights are multiples of

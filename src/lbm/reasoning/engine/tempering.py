@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from lbm.arrays import Bytes, Floats, Ints
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, reweighted, start
-from lbm.reasoning.engine.network import LANES, Network
+from lbm.reasoning.engine.network import LANES, GateNetwork
 from lbm.reasoning.engine.plain import fill
 from lbm.reasoning.engine.streams import key_of, uniforms
 
@@ -101,7 +101,7 @@ class Cold:
 
 
 def tempered(
-    network: Network,
+    network: GateNetwork,
     weights: Weights,
     x: ArrayLike,
     *,
@@ -177,7 +177,7 @@ def exchange_chance(betas: Floats, log_weight: Floats) -> Floats:
         return np.exp(np.minimum(0.0, np.diff(betas)[:, None] * -np.diff(log_weight, axis=0)))
 
 
-def coupling(network: Network, weights: Weights) -> float:
+def coupling(network: GateNetwork, weights: Weights) -> float:
     """Return a bound on how far the atoms together sway any one of them, at β = 1; it is proportional to β.
 
         max_i Σ_j max_x |P(x_i | x) - P(x_i | x with x_j flipped)|  <=  max_i Σ_g (k_g - 1) |w_g| c_g
