@@ -91,7 +91,7 @@ def tuned_penalty(
     share: float = 0.3,
     steps: int = 16,
     sweeps: int = 20,
-    on_sweeps: Callable[[], object] | None = None,
+    on_sweeps: Callable[[], object] = lambda: None,
 ) -> float:
     """Return a penalty under which a good share of states keep all hard formulae and chains still move.
 
@@ -107,8 +107,7 @@ def tuned_penalty(
     """
 
     def after(_: Lanes) -> None:
-        if on_sweeps is not None:
-            on_sweeps()
+        on_sweeps()
 
     soft = weights_of(network, 0.0)
     highest = float(np.log1p(np.abs(network.hard).sum()) + 2 * soft.reach * soft.unit + 5)

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lbm.arrays import Bytes, Floats, Ints
+from lbm.arrays import Bytes, Floats, Ints, slices
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, reweighted, start
 from lbm.reasoning.engine.network import LANES, GateNetwork
@@ -108,12 +108,10 @@ def tempered(
     seed: int,
     lane: int = 0,
     groups: Groups | None = None,
-    hot: float | None = None,
     betas: ArrayLike | None = None,
     burn_in: int = BURN_IN,
-    thin: int = 1,
     seeds: ArrayLike | None = None,
-    on_sweep: Callable[[int], object] | None = None,
+    on_sweep: Callable[[int], object] = lambda _: None,
 ) -> Iterator[Cold]:
     """Yield the cold states of all ladders of a block of lanes, without end.
 
@@ -128,15 +126,10 @@ def tempered(
         The streams; lane l has the number ``lane + l``. Draws depend on nothing else.
     groups
         Atoms that are offered to flip together after every sweep; by default those of ``groups_of``.
-    hot
-        The hottest β, above 0 and at most 1; by default one where chains certainly forget, see ``coupling``.
-        Few rungs are enough if chains are known to move freely at a greater one.
     betas
         Rungs to use, rising to 1, instead of those that would be found; at most RUNGS.
     burn_in
         Sweeps before those that are yielded.
-    thin
-        Sweeps for each draw.
     seeds
         Worlds, shape (atoms, worlds), that the cold ends of half of the ladders are put in once rungs have
         been found, each of up to SEEDED ladders. That is then yielded first, and of the burn-in only what
@@ -145,10 +138,6 @@ def tempered(
         Called with the number of sweeps done after each of them, in the burn-in too. What it raises ends the
         work.
     """
-    if thin < 1:
-        raise ValueError(f"expected thin from 1 up, got {thin}: it is the number of sweeps for each draw")
-    if hot is not None and not 0 < hot <= 1:
-        raise ValueError(f"expected hot above 0 and at most 1, got {hot}: it is the least β of all rungs")
     rungs = None if betas is None else np.asarray(betas, np.float64)
     if rungs is not None and not _fine(rungs):
         raise ValueError(
@@ -161,11 +150,9 @@ def tempered(
             "pass betas to do without"
         )
     lanes = start(network, weights, x, seed=seed, lane=lane)
-    if hot is None:
-        hot = FREE / max(FREE, coupling(network, weights))
     block = _Block(lanes, groups_of(network) if groups is None else groups, on_sweep)
     worlds = None if seeds is None else np.asarray(seeds, np.uint8)
-    return _draws(block, hot, rungs, burn_in, thin, worlds)
+    return _draws(block, rungs, burn_in, worlds)
 
 
 def exchange_chance(betas: Floats, log_weight: Floats) -> Floats:
@@ -217,7 +204,7 @@ class _Block:
     at β = 0 and are never looked at.
     """
 
-    def __init__(self, lanes: Lanes, groups: Groups, on_sweep: Callable[[int], object] | None) -> None:
+    def __init__(self, lanes: Lanes, groups: Groups, on_sweep: Callable[[int], object]) -> None:
         self.lanes, self.on_sweep = lanes, on_sweep
         self.members, self.parts = groups[0], parts_of(groups)
         self.firm, self.loose = np.flatnonzero(lanes.network.hard), np.flatnonzero(lanes.network.soft)
@@ -260,8 +247,7 @@ class _Block:
         self.sweeps += 1
         if len(self.betas) > 1:
             self._exchange(exchange_chance(self.betas, log_weight))
-        if self.on_sweep is not None:
-            self.on_sweep(lanes.sweep)
+        self.on_sweep(lanes.sweep)
         return log_weight
 
     def _exchange(self, chance: Floats) -> None:
@@ -294,19 +280,16 @@ class _Block:
 
 def _sum(lanes: Lanes, at: Ints, gates: NDArray[np.intp], values: Floats) -> Floats:
     """Return the sum of the values of those gates that are true, for some lanes."""
-    wires = lanes.network.wires
     total = np.zeros(len(at))
-    step = 1 << 16
-    for begin in range(0, len(gates), step):
-        some = gates[begin : begin + step]
-        off = (lanes.counts[some[:, None], at] - wires.low[some, None]) & wires.mask[some, None]
-        total += values[some] @ (off <= wires.span[some, None])
+    for part in slices(len(gates), 1 << 16):
+        some = gates[part]
+        total += values[some] @ lanes.network.wires.truth(lanes.counts[some[:, None], at], some)
     return total
 
 
-def _draws(
-    block: _Block, hot: float, betas: Floats | None, burn_in: int, thin: int, seeds: Bytes | None
-) -> Iterator[Cold]:
+def _draws(block: _Block, betas: Floats | None, burn_in: int, seeds: Bytes | None) -> Iterator[Cold]:
+    # Where the hot end is, chains certainly forget.
+    hot = FREE / max(FREE, coupling(block.lanes.network, block.lanes.weights))
     if betas is None and hot == 1:
         betas = np.ones(1)
     elif betas is None:
@@ -320,8 +303,7 @@ def _draws(
     for _ in range(burn_in):
         block.sweep()
     while True:
-        for _ in range(thin):
-            block.sweep()
+        block.sweep()
         yield block.cold()
 
 
