@@ -377,21 +377,12 @@ def _without_containing(clauses: Clauses, atoms: int) -> Clauses:
     rarest = least % width
     order = np.lexsort((longer.sizes, rarest))
     longer, rows, second = longer.ordered(order), _rows(rarest, atoms), second[order].astype(np.int32)
+    arrays = clauses.literals, clauses.starts, longer.literals, longer.starts, rows, second
     seen = np.full(width, -1, np.int64)
     clause = looked = 0
     while clause < len(sizes) and looked < MAX_COMPARISONS:
-        clause, more = _find_longer(
-            clauses.literals,
-            clauses.starts,
-            longer.literals,
-            longer.starts,
-            rows,
-            second,
-            clause,
-            min(CALL, MAX_COMPARISONS - looked),
-            seen,
-            contains,
-        )
+        most = min(CALL, MAX_COMPARISONS - looked)
+        clause, more = _find_longer(*arrays, clause, most, seen, contains)
         looked += more
     return clauses.where(~contains)
 

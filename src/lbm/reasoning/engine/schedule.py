@@ -46,21 +46,16 @@ def ladder(network: GateNetwork, weights: Weights, *, seed: int) -> tuple[float,
         # A copy: kernels are compiled for rows without gaps, and would be once more for others.
         order = order[:: network.atoms // _LOOKED + 1].copy()
     lanes = start(network, weights, random_states(network.atoms, seed, lane=1 << 31), seed=seed, lane=1 << 31)
-    hot = sizes(lanes, order)
+    hot = np.abs(fields(lanes, order))
     if not hot.any():
         return 1.0, 1.0
     advance(lanes, np.full(_QUENCH, 1e9 / hot.max()), rule="metropolis")
-    cold = sizes(lanes, order)
+    cold = np.abs(fields(lanes, order))
     scale = float(hot.mean())
     small = float(np.quantile(cold[cold > 0], _SMALL)) if cold.any() else scale
     least = float(np.abs(weights.numbers[weights.numbers != 0]).min()) * weights.unit
     first = HOT / scale
     return first, max(COLD / max(small, least), 2 * first)
-
-
-def sizes(lanes: Lanes, order: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Floats:
-    """Return |log-odds| of some atoms in all lanes, shape (atoms, 64)."""
-    return np.abs(fields(lanes, order))
 
 
 def rising(first: float, last: float, sweeps: int) -> Floats:

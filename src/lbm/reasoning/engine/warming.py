@@ -58,9 +58,8 @@ def compile_piece(piece: str) -> None:
 
 def _lanes(weights: str, counts: str) -> None:
     from lbm.reasoning.engine.groups import groups_of
-    from lbm.reasoning.engine.lanes import advance, jump, random_states, start, weights_of
+    from lbm.reasoning.engine.lanes import advance, fields, jump, random_states, start, weights_of
     from lbm.reasoning.engine.network import network_of_clauses
-    from lbm.reasoning.engine.schedule import sizes
 
     size = 3 if counts == "uint8" else 255
     literals = np.concatenate([np.arange(1, size + 1), [-1, 2, 1, -2]]).astype(np.int32)
@@ -73,7 +72,7 @@ def _lanes(weights: str, counts: str) -> None:
     for rule in _RULES:
         advance(lanes, [0.0, 0.5], rule=rule)
         advance(lanes, np.zeros((1, 64)), rule=rule)
-    sizes(lanes, np.arange(2, dtype=np.int32))
+    fields(lanes, np.arange(2, dtype=np.int32))
     jump(lanes, *groups_of(network), 0.5)
 
 
