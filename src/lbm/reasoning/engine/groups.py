@@ -26,7 +26,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lbm.arrays import Bools, Ints
-from lbm.reasoning.engine.network import GateNetwork, over_atoms
+from lbm.reasoning.engine.network import GateNetwork, are_clauses, over_atoms
 
 MEMBERS: Final = 4
 """Members of all groups together, per atom of the network; what is over is thinned evenly, rings last."""
@@ -116,8 +116,7 @@ class _Kinds:
     @cached_property
     def clause(self) -> Bools:
         wires = self.network.wires
-        whole = (wires.low == 1) & (wires.mask != 1) & (wires.span == np.iinfo(wires.span.dtype).max - 1)
-        return np.asarray(whole & self.wanted & self.simple)
+        return are_clauses(wires.low, wires.span) & self.wanted & self.simple
 
     def shaped(self, low: int, span: int) -> Bools:
         """Return which gates are better true and ask for low..low + span of their atoms."""

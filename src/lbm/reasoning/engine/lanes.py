@@ -59,7 +59,7 @@ def weights_of(network: GateNetwork, penalty: float, temperature: float = 1.0) -
     constant = network.earned - penalty * temperature * network.broken
     unit = _unit(values)
     numbers = np.rint(values / unit) if unit else values
-    reach = _reach(network, np.abs(numbers))
+    reach = network.reach(np.abs(numbers))
     if unit and reach < 1 << 30:
         small = reach < 1 << 15 and network.wires.low.dtype == np.uint8  # kernels for others would be many
         kind = np.int16 if small else np.int32
@@ -67,7 +67,7 @@ def weights_of(network: GateNetwork, penalty: float, temperature: float = 1.0) -
     with np.errstate(over="ignore"):
         values = network.soft / temperature + penalty * network.hard
     constant = network.earned / temperature - penalty * network.broken
-    reach = _reach(network, np.abs(values))
+    reach = network.reach(np.abs(values))
     if not math.isfinite(reach):
         raise WeightError(
             f"weights around one atom must have a finite sum at temperature {temperature}: raise it, "
@@ -87,15 +87,6 @@ def _unit(values: Floats) -> float:
         if times[-1] < 1 << 30 and (np.abs(sizes - times * unit) <= 4e-16 * sizes).all():
             return unit
     return 0.0
-
-
-def _reach(network: GateNetwork, sizes: Floats) -> float:
-    """Return the greatest sum of the sizes of the gates that one atom meets."""
-    wires = network.wires
-    sums = np.zeros(network.atoms)
-    for starts, gates in wires.meetings():
-        sums += np.diff(np.concatenate([[0.0], np.cumsum(sizes[gates])])[starts])
-    return float(sums.max(initial=0.0))
 
 
 @dataclass(slots=True, eq=False)

@@ -153,6 +153,13 @@ class GateNetwork:
         loops(counts=found.dtype).tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
         return found
 
+    def reach(self, sizes: Floats) -> float:
+        """Return the greatest sum of the sizes of the gates that one atom meets."""
+        sums = np.zeros(self.atoms)
+        for starts, gates in self.wires.meetings():
+            sums += np.diff(np.concatenate([[0.0], np.cumsum(sizes[gates])])[starts])
+        return float(sums.max(initial=0.0))
+
     def sums(self, counts: Counts, values: Floats) -> Floats:
         """Return Σ values over the gates that are true, shape (64,)."""
         total = np.zeros(LANES)
@@ -201,8 +208,7 @@ def network_of_clauses(
         first,
         *(np.full(gates, number, kind) for number in (1, top, top - 1)),
     )
-    every = np.ones(gates, bool)
-    return _assemble(atoms, made, 0.0, float(np.sum(hard)), clause=every, flat=every)
+    return _assemble(atoms, made, 0.0, float(np.sum(hard)), flat=np.ones(gates, bool))
 
 
 def aligned(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
@@ -330,23 +336,18 @@ class _Maker:
         child, sign = np.array(list(chain.from_iterable(self.children)), np.int64).reshape(-1, 2).T
         first = np.concatenate([[0], np.cumsum(sizes)])
         least, most, odd = np.array(self.shape, np.int64).reshape(-1, 3).T
-        clause = (least == 1) & (most == sizes)
-        asked = (
-            np.where(odd, 1, least),
-            np.where(odd, 1, top),
-            np.where(clause, top - 1, most - least),
-        )
+        span = np.where((least == 1) & (most == sizes), top - 1, most - least)
         made = _Gates(
             np.array(self.soft, np.float64),
             np.array(self.hard, np.float64),
             child.astype(np.int32),
             sign.astype(np.int8),
             first,
-            *(numbers.astype(kind) for numbers in asked),
+            *(numbers.astype(kind) for numbers in (np.where(odd, 1, least), np.where(odd, 1, top), span)),
         )
         flat = over_atoms(n, child, first)
         flat[child[child >= n] - n] = False  # a gate above looks at it
-        return _assemble(n, made, self.earned, self.broken, clause=clause, flat=flat)
+        return _assemble(n, made, self.earned, self.broken, flat=flat)
 
 
 def over_atoms(atoms: int, child: NDArray[Any], first: Ints) -> Bools:
@@ -373,22 +374,40 @@ class _Gates(NamedTuple):
     span: Counts
 
 
-def _assemble(
-    atoms: int, gates: _Gates, earned: float, broken: float, *, clause: Bools, flat: Bools
-) -> GateNetwork:
+def _assemble(atoms: int, gates: _Gates, earned: float, broken: float, *, flat: Bools) -> GateNetwork:
     """Return the network of these gates; flat ones, of atoms alone, need no programs."""
     soft, hard, child, sign, first, low, mask, span = gates
+    clause = are_clauses(low, span)
     programs = _programs(atoms, np.flatnonzero(~flat), child, sign, first, clause)
     alone, pair, rest = _sorted_out(programs, clause, mask == 1, (soft == 0) & (hard == 0))
-    start = np.zeros(PARTS * atoms + 1, np.int64)
-    gate = np.empty(int(np.diff(first)[flat].sum()) + len(alone.gate), np.int32)
-    loops().occurrences(first, child, sign, flat, clause, alone.part, alone.gate, start, gate)
-    pairs = np.zeros(PARTS * atoms + 1, np.int64)
-    np.cumsum(np.bincount(pair.part, minlength=PARTS * atoms), out=pairs[1:])
-    order = np.argsort(pair.part, kind="stable")
-    wires = Wires(start, gate, pairs, pair.gate[order], pair.under[order], low, mask, span, *rest)
+    sizes = np.diff(first)
+    mine = slice(None) if flat.all() else np.repeat(flat, sizes)
+    own = np.repeat(np.arange(len(flat), dtype=np.int32), sizes)[mine]
+    part = PARTS * child[mine] + OTHERS_TRUE * ~clause[own] + (sign[mine] <= 0)
+    start, order = _by_part(atoms, np.append(part, alone.part))
+    pairs, among = _by_part(atoms, pair.part)
+    gate = np.append(own, alone.gate)[order]
+    wires = Wires(start, gate, pairs, pair.gate[among], pair.under[among], low, mask, span, *rest)
     longest = int(np.diff(rest.program).max(initial=0))
     return GateNetwork(atoms, soft, hard, earned, broken, child, sign, first, wires, longest)
+
+
+def are_clauses(low: Counts, span: Counts) -> Bools:
+    """Return which gates are clauses."""
+    return np.asarray((low == 1) & (span == np.iinfo(span.dtype).max - 1))
+
+
+def _by_part(atoms: int, part: Ints) -> tuple[Ints, NDArray[np.intp]]:
+    """Return where each part of each atom begins, and the order that puts parts together.
+
+    They are sorted by their digits of 16 bits (radix sort), not by comparison.
+    """
+    start = np.zeros(PARTS * atoms + 1, np.int64)
+    np.cumsum(np.bincount(part, minlength=PARTS * atoms), out=start[1:])
+    order = np.argsort(part.astype(np.uint16), kind="stable")
+    if PARTS * atoms > 1 << 16:
+        order = order[np.argsort((part >> 16).astype(np.uint16)[order], kind="stable")]
+    return start, order
 
 
 class _Programs(NamedTuple):

@@ -111,27 +111,6 @@ def chance(z: Floats, rule: int) -> Floats:
 # --- gates -----------------------------------------------------------------------------------------------
 
 
-def occurrences(
-    first: Ints,
-    child: NDArray[np.int32],
-    sign: NDArray[np.int8],
-    flat: Bools,
-    clause: Bools,
-    more_part: Ints,
-    more_gate: NDArray[np.int32],
-    start: Ints,
-    gate: NDArray[np.int32],
-) -> None:
-    """Write which gates each atom meets by itself, in four parts; see Wires."""
-    owner = np.repeat(np.arange(len(flat)), np.diff(first))
-    mine = flat[owner]
-    own = owner[mine]
-    part = PARTS * child[mine].astype(np.int64) + np.where(clause[own], 0, OTHERS_TRUE) + (sign[mine] <= 0)
-    part = np.concatenate([part, more_part])
-    np.cumsum(np.bincount(part, minlength=len(start) - 1), out=start[1:])
-    gate[...] = np.concatenate([own, more_gate])[np.argsort(part, kind="stable")]
-
-
 def tally(
     wires: Any,
     first: Ints,

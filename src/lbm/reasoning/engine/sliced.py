@@ -30,7 +30,7 @@ from numpy import int64, uint64
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.reasoning.engine.lanes import Weights
-from lbm.reasoning.engine.network import GateNetwork
+from lbm.reasoning.engine.network import GateNetwork, are_clauses
 from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import MAX_SWEEPS, MULTIPLIERS, STEPS, key_of, philox
 
@@ -153,9 +153,8 @@ def sliced_of(network: GateNetwork, weights: Weights) -> Sliced | None:
     be negative: then its clause is wanted false.
     """
     gates = network.wires
-    top = np.iinfo(gates.low.dtype).max
-    clauses = (gates.low == 1) & (gates.mask == top) & (gates.span == top - 1)
-    if not weights.whole or not clauses.all() or len(gates.upper) or len(gates.step_gate):
+    clauses = weights.whole and are_clauses(gates.low, gates.span).all()
+    if not clauses or len(gates.upper) or len(gates.step_gate):
         return None
     numbers = np.asarray(weights.numbers, np.int64)
     used = numbers != 0

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from lbm.arrays import Bytes, Floats, Ints, slices
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, reweighted, start
-from lbm.reasoning.engine.network import LANES, GateNetwork
+from lbm.reasoning.engine.network import LANES, GateNetwork, are_clauses
 from lbm.reasoning.engine.plain import fill
 from lbm.reasoning.engine.streams import key_of, uniforms
 
@@ -176,14 +176,10 @@ def coupling(network: GateNetwork, weights: Weights) -> float:
     wires = network.wires
     met = [np.bincount(gates, minlength=network.gates) for _, gates in wires.meetings()]
     below = sum(met[1:], start=met[0])
-    top = np.iinfo(wires.span.dtype).max
-    clause = (below == met[0]) & (wires.low == 1) & (wires.mask != 1) & (wires.span == top - 1)
+    clause = (below == met[0]) & are_clauses(wires.low, wires.span)
     sizes = np.abs(weights.numbers.astype(np.float64)) * weights.unit
     share = sizes * np.maximum(below - 1, 0) * np.where(clause, 0.25, 0.5)
-    sums = np.zeros(network.atoms)
-    for starts, gates in wires.meetings():
-        sums += np.diff(np.concatenate([[0.0], np.cumsum(share[gates])])[starts])
-    return float(sums.max(initial=0.0))
+    return network.reach(share)
 
 
 def _fine(betas: Floats) -> bool:
