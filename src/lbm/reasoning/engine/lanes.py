@@ -159,32 +159,25 @@ def start(
     counts = network.counts(states)
     key_of(seed)
     lanes = Lanes(network, weights, states, counts, np.zeros(LANES), seed, lane, sweep)
-    _weigh(lanes)
-    _watch(lanes, watch)
-    return lanes
+    return _weighed(lanes, watch)
 
 
 def reweighted(lanes: Lanes, weights: Weights) -> Lanes:
     """Return the same chains under other weights, the best state forgotten; states are shared."""
-    other = replace(lanes, weights=weights)
-    _weigh(other)
-    _watch(other, len(lanes.best_x) > 0)
-    return other
+    return _weighed(replace(lanes, weights=weights), len(lanes.best_x) > 0)
 
 
-def _watch(lanes: Lanes, watch: bool) -> None:
-    """Let the best state be kept from now on, or not."""
+def _weighed(lanes: Lanes, watch: bool) -> Lanes:
+    """Sum the log weights anew, and let the best state be kept from now on, or not; return the lanes."""
     network, never = lanes.network, _NEVER[lanes.weights.whole]
-    possible = network.broken <= network.hard[network.hard > 0].sum()  # no hard formula is false everywhere
     numbers = lanes.weights.numbers.astype(np.float64)
+    total = network.sums(lanes.counts, numbers)
+    lanes.total = np.rint(total).astype(np.int64) if lanes.weights.whole else total
+    possible = network.broken <= network.hard[network.hard > 0].sum()  # no hard formula is false everywhere
     lanes.best_x = np.zeros(network.atoms if watch else 0, np.uint8)
     lanes.goal = float(numbers[numbers > 0].sum()) if watch and possible else 1 - 2 * never
     lanes.best = np.array([never if watch and possible else -never], lanes.total.dtype)
-
-
-def _weigh(lanes: Lanes) -> None:
-    total = lanes.network.sums(lanes.counts, lanes.weights.numbers.astype(np.float64))
-    lanes.total = np.rint(total).astype(np.int64) if lanes.weights.whole else total
+    return lanes
 
 
 def advance(

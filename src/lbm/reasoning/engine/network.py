@@ -43,6 +43,7 @@ MAX_STEPS: Final = 5_000_000
 LANES: Final = 64
 """Chains that run side by side in one block."""
 
+GateNumbers = NDArray[np.int32]
 Counts = NDArray[Any]  # of 8 or 32 bits, as large as the largest gate needs
 
 CLAUSES_TRUE, CLAUSES_FALSE, OTHERS_TRUE, OTHERS_FALSE, PARTS = range(5)
@@ -379,15 +380,17 @@ def _assemble(atoms: int, gates: _Gates, earned: float, broken: float, *, flat: 
     soft, hard, child, sign, first, low, mask, span = gates
     clause = are_clauses(low, span)
     programs = _programs(atoms, np.flatnonzero(~flat), child, sign, first, clause)
-    alone, pair, rest = _sorted_out(programs, clause, mask == 1, (soft == 0) & (hard == 0))
+    (met, met_gate), (paired, upper, under), rest = _sorted_out(
+        programs, clause, mask == 1, (soft == 0) & (hard == 0)
+    )
     sizes = np.diff(first)
     mine = slice(None) if flat.all() else np.repeat(flat, sizes)
     own = np.repeat(np.arange(len(flat), dtype=np.int32), sizes)[mine]
     part = PARTS * child[mine] + OTHERS_TRUE * ~clause[own] + (sign[mine] <= 0)
-    start, order = _by_part(atoms, np.append(part, alone.part))
-    pairs, among = _by_part(atoms, pair.part)
-    gate = np.append(own, alone.gate)[order]
-    wires = Wires(start, gate, pairs, pair.gate[among], pair.under[among], low, mask, span, *rest)
+    start, order = _by_part(atoms, np.append(part, met))
+    gate = np.append(own, met_gate)[order]
+    pairs, order = _by_part(atoms, paired)
+    wires = Wires(start, gate, pairs, upper[order], under[order], low, mask, span, *rest)
     longest = int(np.diff(rest.program).max(initial=0))
     return GateNetwork(atoms, soft, hard, earned, broken, child, sign, first, wires, longest)
 
@@ -474,20 +477,14 @@ def _programs(
     return _Programs(program, step_gate, step_kind, step_kids, kid_slot, kid_sign)
 
 
-class _Met(NamedTuple):
-    """Gates that atoms meet by themselves, or in pairs, with the part of Wires that each belongs to."""
-
-    part: Ints
-    gate: NDArray[np.int32]
-    under: NDArray[np.int32]
-
-
 def _sorted_out(
     programs: _Programs, clause: Bools, parity: Bools, idle: Bools
-) -> tuple[_Met, _Met, _Programs]:
+) -> tuple[tuple[Ints, GateNumbers], tuple[Ints, GateNumbers, GateNumbers], _Programs]:
     """Return the steps in which an atom meets a gate by itself, those that are pairs, and what is left.
 
-    ``clause``, ``parity`` and ``idle``, shape (gates,), say what each gate is; idle ones weigh nothing.
+    The first have the part of Wires that each belongs to and the gate, pairs the part, the upper gate and the
+    one under it. ``clause``, ``parity`` and ``idle``, shape (gates,), say what each gate is; idle ones weigh
+    nothing.
     """
     program, gate, kind, step_kids, slot, kid_sign = programs
     atom = np.repeat(np.arange(len(program) - 1), np.diff(program))
@@ -501,8 +498,8 @@ def _sorted_out(
     under = np.flatnonzero(inner[:-1] & outer[1:])
     upper = under + 1
     part = PARTS * atom + plain
-    by_itself = _Met(part[alone] + OTHERS_TRUE * ~clause[gate[alone]], gate[alone], gate[alone])
-    pair = _Met(part[under] + OTHERS_TRUE * parity[gate[upper]], gate[upper], gate[under])
+    by_itself = part[alone] + OTHERS_TRUE * ~clause[gate[alone]], gate[alone]
+    pair = part[under] + OTHERS_TRUE * parity[gate[upper]], gate[upper], gate[under]
     keep = ~alone
     keep[under] = keep[upper] = False
     # Steps are known by their places in the program of their atom, which others now leave.
