@@ -17,6 +17,7 @@ A tenth to a hundredth of the kernels' speed for networks of clauses, and less f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,11 +40,12 @@ from lbm.reasoning.engine.network import (
     PARTS,
     SIMPLE,
     Counts,
+    GateNetwork,
 )
 from lbm.reasoning.engine.streams import BITS, key_of, philox
 
 if TYPE_CHECKING:
-    from lbm.reasoning.engine.lanes import Lanes
+    from lbm.reasoning.engine.lanes import Lanes, Weights
 
 HEAT_BATH, METROPOLIS = 0, 1
 
@@ -169,8 +171,9 @@ def keeps(wires: Any, counts: Counts, firm: Ints, lanes: NDArray[np.intp]) -> Bo
 class _Plans:
     """The parts that a network's atoms are updated in, laid out when they are first needed."""
 
-    def __init__(self, wires: Any, weight: NDArray[Any]) -> None:
-        self.wires, self.whole = wires, weight.dtype != np.float64
+    def __init__(self, network: GateNetwork, weights: Weights) -> None:
+        wires, weight = network.wires, weights.numbers
+        self.wires, self.whole = wires, weights.whole
         small = self.whole and float(np.abs(weight.astype(np.float64)).sum()) < _SINGLE
         self.kind: Any = np.float32 if small else np.float64
         self.weight = weight.astype(self.kind)
@@ -194,6 +197,9 @@ class _Plans:
                 self.sweeps.clear()
             found = self.sweeps[name] = _Steps(self, order)
         return found
+
+
+_plans = lru_cache(maxsize=4)(_Plans)  # chains are called again and again
 
 
 class _Steps:
@@ -281,19 +287,6 @@ class _Part:
         np.add.reduce(rows[self.layers], axis=0, out=odds)  # one after the other, as kernels add
 
 
-_recent: list[tuple[NDArray[Any], NDArray[Any], _Plans]] = []  # chains are called again and again
-
-
-def _plans(wires: Any, weight: NDArray[Any]) -> _Plans:
-    for start, known, plans in tuple(_recent):
-        if start is wires.start and known is weight:
-            return plans
-    found = _Plans(wires, weight)
-    _recent.insert(0, (wires.start, weight, found))
-    del _recent[4:]
-    return found
-
-
 class _Atoms:
     """The atoms of a network in some states: a part is weighed, and then moved.
 
@@ -303,7 +296,7 @@ class _Atoms:
 
     def __init__(self, lanes: Lanes) -> None:
         self.wires, self.counts = lanes.network.wires, lanes.counts
-        self.plans = _plans(self.wires, lanes.weights.numbers)
+        self.plans = _plans(lanes.network, lanes.weights)
         self.kind, self.weight = self.plans.kind, self.plans.weight
         self.near = self.counts[:0]  # those of the clauses of the part that was weighed
         self.moved: list[Counts] = []
