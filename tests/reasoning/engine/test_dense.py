@@ -9,8 +9,9 @@ from scipy.sparse import csc_array
 from lbm.machine.rbm import Machine
 from lbm.reasoning.engine import dense, dense_kernels
 from lbm.reasoning.engine.dense import HIDDEN, VISIBLE, gibbs, settle, settle_plainly
-from lbm.reasoning.engine.streams import key_of, seed_from, uniforms, words
+from lbm.reasoning.engine.streams import key_of, seed_from, uniforms
 from lbm.reasoning.sampling.machines import gibbs_step
+from tests.reference.streams import words
 
 SHAPES = [(1, 1), (3, 5), (30, 10), (7, 66)]
 

@@ -16,8 +16,9 @@ from lbm.machine.translate import translate
 from lbm.reasoning.engine import energy, energy_kernels, energy_plain, ready
 from lbm.reasoning.engine.energy import REFRESH, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.lanes import RULES, random_states
-from lbm.reasoning.engine.streams import uniforms, words
+from lbm.reasoning.engine.streams import uniforms
 from tests.reference.chains import sweep
+from tests.reference.streams import words
 from tests.reference.targets import FreeEnergyTarget
 from tests.strategies import theories, within_reach
 
@@ -344,16 +345,6 @@ def test_every_lane_may_have_its_own_temperature():
     lanes = start_energy(network, x, seed=SEED)
     advance_energy(lanes, np.tile(betas, (3, 1)))
     np.testing.assert_array_equal(lanes.x, plain(Exactly(machine, 1.0), x, 3, beta=betas))
-
-
-def test_no_sweep_is_begun_once_after_says_false():
-    lanes = start_energy(energies_of(named(False)), random_states(4, SEED), seed=SEED)
-    seen = []
-    assert (
-        advance_energy(lanes, np.ones(50), every=4, after=lambda now: seen.append(now.sweep) or len(seen) < 3)
-        == 12
-    )
-    assert seen == [4, 8, 12]
 
 
 def test_states_that_are_given_are_not_written_to():

@@ -35,9 +35,10 @@ from lbm.reasoning.engine import lanes as module
 from lbm.reasoning.engine.compiled import compiled
 from lbm.reasoning.engine.lanes import RULES, advance, jump, random_states, reweighted, start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of, network_of_clauses
-from lbm.reasoning.engine.streams import uniforms, words
+from lbm.reasoning.engine.streams import uniforms
 from tests.oracles import truth_table
 from tests.reference.chains import sweep
+from tests.reference.streams import words
 from tests.reference.targets import score_target
 from tests.strategies import NAMES, formulae, random_formula
 

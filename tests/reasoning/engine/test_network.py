@@ -33,7 +33,9 @@ def truths(network, x):
     filled = np.zeros((len(x), lanes + -lanes % LANES), np.uint8)
     filled[:, :lanes] = x
     parts = [np.ascontiguousarray(part) for part in np.split(filled, filled.shape[1] // LANES, axis=1)]
-    return np.concatenate([network.truth(network.counts(part)) for part in parts], axis=1)[:, :lanes]
+    return np.concatenate([network.wires.truth(network.counts(part), slice(None)) for part in parts], axis=1)[
+        :, :lanes
+    ]
 
 
 def said(network, x):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from lbm.knowledge.parser import parse
 from lbm.reasoning.engine import kernels, lanes, network, plain
 from lbm.reasoning.engine.groups import groups_of
-from lbm.reasoning.engine.lanes import RULES, Lanes, advance, jump, random_states, start, weights_of
+from lbm.reasoning.engine.lanes import RULES, Lanes, advance, fields, jump, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of, network_of_clauses
 from lbm.reasoning.engine.population import population_of
-from lbm.reasoning.engine.schedule import ladder, sizes, tuned_penalty
+from lbm.reasoning.engine.schedule import ladder, tuned_penalty
 from lbm.reasoning.engine.tempering import tempered
 from tests.reasoning.engine.test_kernels import small
 from tests.strategies import NAMES
@@ -51,7 +51,7 @@ def run(made, weights, *, seed, lane, sweep, rule, betas, order):
     """Return all there is to see of chains after some sweeps, offers to groups and sweeps by lanes."""
     x = random_states(made.atoms, seed, lane)
     one = start(made, weights, x, seed=seed, lane=lane, sweep=sweep, watch=True)
-    seen = [x.copy(), *map(np.copy, state(one)), sizes(one, np.arange(made.atoms, dtype=np.int32))]
+    seen = [x.copy(), *map(np.copy, state(one)), fields(one, np.arange(made.atoms, dtype=np.int32))]
     advance(one, betas, rule=rule, order=order, every=2)
     if one.best[0] >= one.goal:
         one.goal = -2 * min(-1, float(one.goal))  # go on

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lbm.reasoning.engine import kernels
 from lbm.reasoning.engine.lanes import advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of_clauses
-from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of, philox, seed_from, uniforms, words
+from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of, philox, seed_from, uniforms
+from tests.reference.streams import words
 
 ONES = 0xFFFFFFFF
 seeds = st.one_of(st.sampled_from([0, 1, ONES, 1 << 32, (1 << 64) - 1]), st.integers(0, (1 << 64) - 1))

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbm.knowledge.clauses import Clauses
-from lbm.reasoning.engine.streams import words
 from lbm.reasoning.engine.walks import STREAM, _focused, _lay, _walk, _words, focused, ground_of, walk
+from tests.reference.streams import words
 
 ATOMS = 7
 LITERALS = st.integers(1, ATOMS).flatmap(lambda i: st.sampled_from([i, -i]))

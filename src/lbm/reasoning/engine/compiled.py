@@ -3,55 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import carray, types  # type: ignore[attr-defined]  # exported, but not by name
-from numba.core import cgutils, event
+from numba.core import cgutils
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-__all__ = ["bring", "carray", "compiled", "inlined", "seconds_compiling", "stack"]
+__all__ = ["BYTES", "I32", "bring", "carray", "compiled", "inlined", "prefetch", "same_bits", "stack"]
 
 _njit: Any = numba.njit
 _pointer: Any = types.CPointer
 _place: Any = cgutils.alloca_once
 
-_I32: Any = ir.IntType(32)
-_BYTES: Any = ir.IntType(8).as_pointer()
-
-_clock: Any = event.TimingListener()  # type: ignore[no-untyped-call]
-event.register("numba:compile", _clock)  # type: ignore[no-untyped-call]
+I32: Any = ir.IntType(32)
+BYTES: Any = ir.IntType(8).as_pointer()
 
 
-def seconds_compiling() -> float:
-    """Return the time that this process has spent on compiling: no budget of an answer has to pay for it."""
-    return float(_clock.duration) if _clock.done else 0.0
-
-
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], *, inline: bool = False) -> Any:
     """Compile a function on its first call, or take it from numba's cache.
 
     Where neither the package's directory nor the user's can be written, every process compiles for itself.
+
+    With ``inline`` it is one that other kernels call: its body is put into theirs before anything else is
+    done. Only then does the compiler see that its arrays do not overlap.
     """
-    return _compiled(function)
-
-
-def inlined(function: Callable[..., Any]) -> Any:
-    """Compile a function that other kernels call: its body is put into theirs before anything else is done.
-
-    Only then does the compiler see that its arrays do not overlap.
-    """
-    return _compiled(function, inline="always")
-
-
-def _compiled(function: Callable[..., Any], **options: bool | str) -> Any:
-    options |= {"nogil": True}
+    options = {"nogil": True, "error_model": "numpy", "inline": "always" if inline else "never"}
     try:
-        return _njit(cache=True, error_model="numpy", **options)(function)
+        return _njit(cache=True, **options)(function)
     except RuntimeError:  # no place for a cache
-        return _njit(error_model="numpy", **options)(function)
+        return _njit(**options)(function)
+
+
+inlined = partial(compiled, inline=True)
+"""Compile a function that other kernels call."""
 
 
 @intrinsic(prefer_literal=True)
@@ -79,11 +67,27 @@ def bring(context: Any, array: Any, number: Any) -> Any:  # noqa: ARG001 - numba
         rows = context.make_array(signature.args[0])(context, builder, arguments[0])
         index = context.cast(builder, arguments[1], signature.args[1], types.int64)
         offset = builder.mul(index, builder.extract_value(rows.strides, 0))
-        place = builder.gep(builder.bitcast(rows.data, _BYTES), [offset])
-        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
-        how = (ir.Constant(_I32, number) for number in (1, 3, 1))  # to be written, soon, as data
-        builder.call(function, [place, *how])
+        prefetch(builder, builder.gep(builder.bitcast(rows.data, BYTES), [offset]), write=True)
         return context.get_dummy_value()
 
     return types.none(array, number), generate
+
+
+def prefetch(builder: Any, place: Any, *, write: bool) -> None:
+    """Ask for the 64 bytes at a place to be brought near: data, to be read or written soon."""
+    kind = ir.FunctionType(ir.VoidType(), [BYTES, I32, I32, I32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [BYTES], kind)
+    builder.call(function, [place, *(ir.Constant(I32, number) for number in (int(write), 3, 1))])
+
+
+def same_bits(given: Any, returned: Any) -> Any:
+    """Return a function that takes a number of one type for a number of another, which has the same bits."""
+
+    @intrinsic
+    def cast(context: Any, number: Any) -> Any:  # noqa: ARG001 - numba's signature
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+            return builder.bitcast(arguments[0], context.get_value_type(returned))
+
+        return returned(given), generate
+
+    return cast

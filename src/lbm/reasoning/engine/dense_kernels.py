@@ -5,27 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import float32, int32, types
-from numba.extending import intrinsic
 
-from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
+from lbm.reasoning.engine.compiled import carray, compiled, inlined, same_bits, stack
 from lbm.reasoning.engine.dense import EXP, HALF, LAST, LN2_HIGH, LN2_LOW, LOG2E, ONE, ONES, ROUND, SCALE
 from lbm.reasoning.engine.kernels import fill
 
 _E6, _E5, _E4, _E3, _E2, _E1, _E0 = EXP
 
 
-@intrinsic
-def as_single(context: Any, bits: Any) -> Any:  # noqa: ARG001 - numba's signature
-    """Return the 32-bit float that has these bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.bitcast(arguments[0], context.get_value_type(types.float32))
-
-    return types.float32(types.int32), generate
+as_single = same_bits(types.int32, types.float32)
 
 
 @inlined

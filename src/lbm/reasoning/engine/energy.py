@@ -17,17 +17,16 @@ Definitional atoms are computed: a flip recomputes those that it reaches, in the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lbm.arrays import Bools, Bytes, Floats, Ints
+from lbm.arrays import Bools, Bytes, Floats, Ints, slices
 from lbm.errors import WeightError
 from lbm.machine.rbm import Machine
-from lbm.reasoning.engine.lanes import RULES, in_calls
+from lbm.reasoning.engine.lanes import in_calls, rule_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.ready import loaded, runs_compiled
 from lbm.reasoning.engine.streams import key_of
@@ -41,6 +40,7 @@ REFRESH: Final = 256
 FIRST: Final = 20_000
 """Work of the first call, before speed is known; one unit that meets an atom is 1."""
 
+_ROWS: Final = 1 << 16  # of 64 lanes, that are summed together
 _RUN: Final = 127  # units that are counted together: numbers up to that fit into a signed byte
 
 
@@ -147,25 +147,18 @@ class EnergyNetwork:
         """Return scratch for kernels; large only where there are definitions."""
         definitions = len(self.machine.definitions)
         counted, summed = (len(self.positives), len(self.sum_bias)) if definitions else (0, 0)
-        return _Scratch(
+        numbers = counted, summed, definitions
+        found: list[NDArray[Any]] = [
             np.zeros((counted, LANES), np.uint8),
             np.zeros((summed, LANES)),
             np.zeros((definitions, LANES), np.int8),
-            np.zeros(counted, np.uint8),
-            np.zeros(summed, np.uint8),
-            np.zeros(definitions, np.uint8),
-            np.zeros(counted, np.int32),
-            np.zeros(summed, np.int32),
-            np.zeros(definitions, np.int32),
+            *(np.zeros(number, np.uint8) for number in numbers),
+            *(np.zeros(number, np.int32) for number in numbers),
             np.zeros(3, np.int64),
-            np.zeros(LANES),
-            np.zeros(LANES),
-            np.zeros(LANES),
-            np.zeros(LANES),
-            np.zeros(LANES, np.int8),
-            np.zeros(LANES, np.int8),
-            np.zeros(LANES, np.uint8),
-        )
+            *(np.zeros(LANES) for _ in range(4)),
+            *(np.zeros(LANES, kind) for kind in ("int8", "int8", "uint8")),
+        ]
+        return _Scratch(*found)
 
 
 # --- from a machine ----------------------------------------------------------------------------------
@@ -385,12 +378,10 @@ class EnergyLanes:
         states = self.visible.astype(np.float64)
         self.inputs[:] = network.sums @ states + network.sum_bias[:, None]
         total = wires.bias @ states
-        step = 1 << 16
-        for begin in range(0, len(self.lacks), step):
-            part = slice(begin, begin + step)
+        for part in slices(len(self.lacks), _ROWS):
             total += wires.well[wires.first[part, None] + self.lacks[part]].sum(axis=0)
-        for begin in range(0, len(self.inputs), step):
-            total += np.logaddexp(0.0, self.inputs[begin : begin + step]).sum(axis=0)
+        for part in slices(len(self.inputs), _ROWS):
+            total += np.logaddexp(0.0, self.inputs[part]).sum(axis=0)
         self.log_weight[:] = total
 
 
@@ -416,7 +407,6 @@ def advance_energy(
     *,
     rule: str = "heat bath",
     order: ArrayLike | None = None,
-    after: Callable[[EnergyLanes], object] | None = None,
     every: int | None = None,
 ) -> int:
     """Do a sweep at every β, and return how many were done.
@@ -429,14 +419,10 @@ def advance_energy(
         ``heat bath`` or ``metropolis``.
     order
         The declared atoms in the order in which they are updated; by default all.
-    after
-        Called between compiled calls, which are short; when it returns False, no further sweep is begun.
     every
         The most sweeps of a compiled call: by default as many as take about CALL seconds.
     """
-    if rule not in RULES:
-        raise ValueError(f"expected the rule 'heat bath' or 'metropolis', got {rule!r}")
-    network = lanes.network
+    network, code = lanes.network, rule_of(rule)
     values = np.atleast_1d(np.asarray(betas, np.float64))
     values = np.ascontiguousarray(np.broadcast_to(values.T, (LANES, len(values))).T)
     atoms = np.arange(network.atoms, dtype=np.int32) if order is None else np.asarray(order, np.int32)
@@ -450,14 +436,11 @@ def advance_energy(
             lanes._refresh()
         some = values[done : done + min(size, REFRESH - lanes.sweep % REFRESH)]
         for piece in np.array_split(atoms, min(pieces, max(1, len(atoms)))):
-            _loops().sweeps(lanes, piece, some, scratch, RULES[rule])
+            _loops().sweeps(lanes, piece, some, scratch, code)
         lanes.sweep += len(some)
         return len(some)
 
-    def go_on() -> bool:
-        return after is None or after(lanes) is not False
-
-    return in_calls(call, len(values), work, first=FIRST, every=every, go_on=go_on)
+    return in_calls(call, len(values), work, first=FIRST, every=every)
 
 
 def _loops() -> Any:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from numba import float64, int8, int64, types, uint8, uint64
-from numba.extending import intrinsic
 
-from lbm.reasoning.engine.compiled import carray, compiled, inlined, stack
+from lbm.reasoning.engine.compiled import carray, compiled, inlined, same_bits, stack
 
 # Constants of a kernel that another file has are compiled into it: whoever changes one touches this file too.
 from lbm.reasoning.engine.energy_plain import FRACTION, FULL, LAST, ONE, ROUND, SQRT2, STEEP, TIE
@@ -19,25 +18,8 @@ from lbm.reasoning.engine.kernels import fill
 from lbm.reasoning.engine.plain import LN2_HIGH, LN2_LOW, LOG2E, METROPOLIS, SCALE
 from lbm.reasoning.engine.streams import key_of
 
-
-@intrinsic
-def as_float(context: Any, bits: Any) -> Any:  # noqa: ARG001 - numba's signature
-    """Return the float that has these 64 bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
-
-    return types.float64(types.int64), generate
-
-
-@intrinsic
-def as_bits(context: Any, value: Any) -> Any:  # noqa: ARG001 - numba's signature
-    """Return the 64 bits of a float."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.bitcast(arguments[0], context.get_value_type(types.int64))
-
-    return types.int64(types.float64), generate
+as_float = same_bits(types.int64, types.float64)
+as_bits = same_bits(types.float64, types.int64)
 
 
 @inlined

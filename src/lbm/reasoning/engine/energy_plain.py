@@ -81,7 +81,7 @@ def log_of_one_and(v: Floats) -> Floats:
     return np.asarray(n * LN2_HIGH + (e + (n * LN2_LOW + lost / y)))
 
 
-class _Atoms:
+class _EnergyAtoms:
     """The atoms of a network in some states; see the kernels for what each step does."""
 
     def __init__(self, lanes: EnergyLanes) -> None:
@@ -231,7 +231,7 @@ class _Atoms:
 def sweeps(lanes: EnergyLanes, order: NDArray[np.int32], betas: Floats, scratch: Any, rule: int) -> None:
     """Do one sweep for every β; see the kernel. ``scratch`` is not needed."""
     del scratch
-    atoms, wires, visible, total = _Atoms(lanes), lanes.network.wires, lanes.visible, lanes.log_weight
+    atoms, wires, visible, total = _EnergyAtoms(lanes), lanes.network.wires, lanes.visible, lanes.log_weight
     quads, where = np.unique(order >> 2, return_inverse=True)
     place = 4 * where + (order & 3)
     key = key_of(lanes.seed)

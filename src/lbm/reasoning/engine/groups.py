@@ -26,7 +26,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lbm.arrays import Bools, Ints
-from lbm.reasoning.engine.network import Network
+from lbm.reasoning.engine.network import GateNetwork, are_clauses, over_atoms
 
 MEMBERS: Final = 4
 """Members of all groups together, per atom of the network; what is over is thinned evenly, rings last."""
@@ -47,13 +47,13 @@ Groups = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Members and starts: group k is ``members[starts[k]:starts[k + 1]]``."""
 
 
-def groups_of(network: Network) -> Groups:
+def groups_of(network: GateNetwork) -> Groups:
     """Return the groups of atoms worth offering: members, shape (members,), and starts, shape (groups + 1,).
 
     No group holds an atom twice, and no two are the same. Hard formulae come before soft ones where MEMBERS
     does not allow all.
     """
-    gates = _Gates(network)
+    gates = _Kinds(network)
     hard, soft = _edges(gates)
     known: set[tuple[int, ...]] = set()
     hard_rings, soft_rings = _rings(gates, firm=True), _rings(gates, firm=False)
@@ -87,10 +87,10 @@ def parts_of(groups: Groups) -> list[NDArray[np.int32]]:
 
 
 @dataclass(frozen=True)
-class _Gates:
-    """The gates of a network by what they ask for; literals are codes: 2·atom, and one more where negated."""
+class _Kinds:
+    """The kinds of gates, by what they ask for; literals are codes: 2·atom, and one more where negated."""
 
-    network: Network
+    network: GateNetwork
 
     @cached_property
     def sizes(self) -> Ints:
@@ -105,14 +105,7 @@ class _Gates:
     @cached_property
     def simple(self) -> Bools:
         """Whether the children of a gate are different atoms."""
-        network = self.network
-        owner = np.repeat(np.arange(network.gates), self.sizes)
-        fine = np.ones(network.gates, bool)
-        fine[owner[network.child >= network.atoms]] = False
-        keys = np.sort(owner.astype(np.int64) * (network.atoms + network.gates + 1) + network.child)
-        twice = keys[1:][keys[1:] == keys[:-1]] // (network.atoms + network.gates + 1)
-        fine[twice] = False
-        return fine
+        return over_atoms(self.network.atoms, self.network.child, self.network.first_child)
 
     @cached_property
     def odd(self) -> Bools:
@@ -123,8 +116,7 @@ class _Gates:
     @cached_property
     def clause(self) -> Bools:
         wires = self.network.wires
-        whole = (wires.low == 1) & (wires.mask != 1) & (wires.span == np.iinfo(wires.span.dtype).max - 1)
-        return np.asarray(whole & self.wanted & self.simple)
+        return are_clauses(wires.low, wires.span) & self.wanted & self.simple
 
     def shaped(self, low: int, span: int) -> Bools:
         """Return which gates are better true and ask for low..low + span of their atoms."""
@@ -169,7 +161,7 @@ class _Gates:
 # --- pairs and classes -------------------------------------------------------------------------------
 
 
-def _edges(gates: _Gates) -> tuple[Ints, Ints]:
+def _edges(gates: _Kinds) -> tuple[Ints, Ints]:
     """Return the pairs of atoms that hard formulae make equal or opposite, and those that soft ones do."""
     network = gates.network
     hard, soft = [_two_clauses(gates, firm=True), _circles(gates)], [_two_clauses(gates, firm=False)]
@@ -181,7 +173,7 @@ def _edges(gates: _Gates) -> tuple[Ints, Ints]:
     return _unique(hard, network.atoms), _unique(soft, network.atoms)
 
 
-def _names(gates: _Gates) -> tuple[Ints, Ints]:
+def _names(gates: _Kinds) -> tuple[Ints, Ints]:
     """Return pairs of an atom that names a formula and an atom of it, by hard formulae and by soft ones."""
     found: tuple[list[Ints], list[Ints]] = [], []
     for gate in np.flatnonzero(gates.odd & ~gates.simple):
@@ -189,7 +181,7 @@ def _names(gates: _Gates) -> tuple[Ints, Ints]:
     return _unique(found[0], gates.network.atoms), _unique(found[1], gates.network.atoms)
 
 
-def _naming(network: Network, gate: int) -> Ints:
+def _naming(network: GateNetwork, gate: int) -> Ints:
     """Return an atom that a parity joins to another gate, with each atom of that gate, as pairs."""
 
     def below(g: int) -> list[int]:
@@ -208,7 +200,7 @@ def _naming(network: Network, gate: int) -> Ints:
     return np.array(found[:PAIRS], np.int64).reshape(-1, 2)
 
 
-def _two_clauses(gates: _Gates, *, firm: bool) -> Ints:
+def _two_clauses(gates: _Kinds, *, firm: bool) -> Ints:
     """Return the pairs that two clauses make equivalent, ~a|b with a|~b, or opposite, a|b with ~a|~b."""
     codes, hard = gates.binary
     codes = codes[hard] if firm else codes
@@ -217,7 +209,7 @@ def _two_clauses(gates: _Gates, *, firm: bool) -> Ints:
     return np.stack([keys // gates.network.atoms, keys % gates.network.atoms], axis=1)
 
 
-def _circles(gates: _Gates) -> Ints:
+def _circles(gates: _Kinds) -> Ints:
     """Return pairs that link the atoms of each circle of hard implications: they are equal or opposite."""
     codes, hard = gates.binary
     codes = codes[hard]
@@ -256,7 +248,7 @@ def _classes(edges: Ints, atoms: int, known: set[tuple[int, ...]]) -> list[Ints]
 # --- rings -------------------------------------------------------------------------------------------
 
 
-def _rings(gates: _Gates, *, firm: bool) -> list[list[Ints]]:
+def _rings(gates: _Kinds, *, firm: bool) -> list[list[Ints]]:
     """Return pairs inside exact gates, exclusive clauses and parities: a list of arrays for each stride."""
     mine = (gates.network.hard != 0) == firm
     rows = [gates.atoms(some) for some in gates.by_size(gates.exact & mine)]
@@ -287,7 +279,7 @@ def _ring(rows: Ints, stride: int) -> Ints:
     return np.stack([rows[:, :width].ravel(), other[:, :width].ravel()], axis=1)
 
 
-def _exclusive(gates: _Gates, mine: Bools) -> list[Ints]:
+def _exclusive(gates: _Kinds, mine: Bools) -> list[Ints]:
     """Return the atoms of clauses of which no two literals can be true, by size: exactly one is."""
     codes, _ = gates.binary
     width = 2 * gates.network.atoms

@@ -118,29 +118,6 @@ def scatter(x, key0, key1, lane, stream):
 
 
 @compiled
-def occurrences(first, child, sign, flat, clause, more_part, more_gate, start, gate):
-    """Write which gates each atom meets by itself, in four parts; see Wires. Flat ones come first in each."""
-    for g in range(len(flat)):
-        if flat[g]:
-            for c in range(first[g], first[g + 1]):
-                start[PARTS * child[c] + (0 if clause[g] else 2) + (0 if sign[c] > 0 else 1) + 1] += 1
-    for m in range(len(more_part)):
-        start[more_part[m] + 1] += 1
-    for k in range(len(start) - 1):
-        start[k + 1] += start[k]
-    at = start[:-1].copy()
-    for g in range(len(flat)):
-        if flat[g]:
-            for c in range(first[g], first[g + 1]):
-                part = PARTS * child[c] + (0 if clause[g] else 2) + (0 if sign[c] > 0 else 1)
-                gate[at[part]] = g
-                at[part] += 1
-    for m in range(len(more_part)):
-        gate[at[more_part[m]]] = more_gate[m]
-        at[more_part[m]] += 1
-
-
-@compiled
 def tally(wires, first, child, sign, x, counts):
     """Write the count of every gate; x has shape (atoms, 64), counts (gates, 64)."""
     atoms = len(x)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Bytes, Floats, Ints
 from lbm.errors import LimitExceeded, WeightError
-from lbm.reasoning.engine.network import LANES, Counts, Network, aligned
+from lbm.reasoning.engine.network import LANES, Counts, GateNetwork, aligned
 from lbm.reasoning.engine.plain import HEAT_BATH, METROPOLIS
 from lbm.reasoning.engine.ready import loops
 from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of
@@ -50,7 +50,7 @@ class Weights:
         return self.numbers.dtype != np.float64
 
 
-def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> Weights:
+def weights_of(network: GateNetwork, penalty: float, temperature: float = 1.0) -> Weights:
     """Return the weights of the gates where a broken hard formula costs ``penalty`` and scores count 1/τ."""
     if not 0 < temperature < math.inf:
         raise ValueError(f"expected a positive, finite temperature, got {temperature}")
@@ -59,7 +59,7 @@ def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> We
     constant = network.earned - penalty * temperature * network.broken
     unit = _unit(values)
     numbers = np.rint(values / unit) if unit else values
-    reach = _reach(network, np.abs(numbers))
+    reach = network.reach(np.abs(numbers))
     if unit and reach < 1 << 30:
         small = reach < 1 << 15 and network.wires.low.dtype == np.uint8  # kernels for others would be many
         kind = np.int16 if small else np.int32
@@ -67,7 +67,7 @@ def weights_of(network: Network, penalty: float, temperature: float = 1.0) -> We
     with np.errstate(over="ignore"):
         values = network.soft / temperature + penalty * network.hard
     constant = network.earned / temperature - penalty * network.broken
-    reach = _reach(network, np.abs(values))
+    reach = network.reach(np.abs(values))
     if not math.isfinite(reach):
         raise WeightError(
             f"weights around one atom must have a finite sum at temperature {temperature}: raise it, "
@@ -87,15 +87,6 @@ def _unit(values: Floats) -> float:
         if times[-1] < 1 << 30 and (np.abs(sizes - times * unit) <= 4e-16 * sizes).all():
             return unit
     return 0.0
-
-
-def _reach(network: Network, sizes: Floats) -> float:
-    """Return the greatest sum of the sizes of the gates that one atom meets."""
-    wires = network.wires
-    sums = np.zeros(network.atoms)
-    for starts, gates in wires.meetings():
-        sums += np.diff(np.concatenate([[0.0], np.cumsum(sizes[gates])])[starts])
-    return float(sums.max(initial=0.0))
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +110,7 @@ class Lanes:
         The streams: chain l of these has the number ``lane + l``.
     """
 
-    network: Network
+    network: GateNetwork
     weights: Weights
     x: Bytes
     counts: Counts
@@ -153,7 +144,7 @@ class Lanes:
 
 
 def start(
-    network: Network,
+    network: GateNetwork,
     weights: Weights,
     x: ArrayLike,
     *,
@@ -165,37 +156,28 @@ def start(
     """Return chains in the given states, shape (atoms, 64); ``watch``: the best state is kept."""
     states = aligned(np.shape(x), np.uint8)
     states[...] = np.asarray(x) != 0
-    if states.shape != (network.atoms, LANES):
-        raise ValueError(f"expected states of shape ({network.atoms}, {LANES}), got shape {states.shape}")
-    key_of(seed)
     counts = network.counts(states)
+    key_of(seed)
     lanes = Lanes(network, weights, states, counts, np.zeros(LANES), seed, lane, sweep)
-    _weigh(lanes)
-    _watch(lanes, watch)
-    return lanes
+    return _weighed(lanes, watch)
 
 
 def reweighted(lanes: Lanes, weights: Weights) -> Lanes:
     """Return the same chains under other weights, the best state forgotten; states are shared."""
-    other = replace(lanes, weights=weights)
-    _weigh(other)
-    _watch(other, len(lanes.best_x) > 0)
-    return other
+    return _weighed(replace(lanes, weights=weights), len(lanes.best_x) > 0)
 
 
-def _watch(lanes: Lanes, watch: bool) -> None:
-    """Let the best state be kept from now on, or not."""
+def _weighed(lanes: Lanes, watch: bool) -> Lanes:
+    """Sum the log weights anew, and let the best state be kept from now on, or not; return the lanes."""
     network, never = lanes.network, _NEVER[lanes.weights.whole]
-    possible = network.broken <= network.hard[network.hard > 0].sum()  # no hard formula is false everywhere
     numbers = lanes.weights.numbers.astype(np.float64)
+    total = network.sums(lanes.counts, numbers)
+    lanes.total = np.rint(total).astype(np.int64) if lanes.weights.whole else total
+    possible = network.broken <= network.hard[network.hard > 0].sum()  # no hard formula is false everywhere
     lanes.best_x = np.zeros(network.atoms if watch else 0, np.uint8)
     lanes.goal = float(numbers[numbers > 0].sum()) if watch and possible else 1 - 2 * never
     lanes.best = np.array([never if watch and possible else -never], lanes.total.dtype)
-
-
-def _weigh(lanes: Lanes) -> None:
-    total = lanes.network.sums(lanes.counts, lanes.weights.numbers.astype(np.float64))
-    lanes.total = np.rint(total).astype(np.int64) if lanes.weights.whole else total
+    return lanes
 
 
 def advance(
@@ -225,8 +207,7 @@ def advance(
     values = np.atleast_1d(np.asarray(betas, np.float64))
     if not np.isfinite(values * lanes.weights.unit).all():
         raise ValueError(f"expected finite β, got {values[~np.isfinite(values * lanes.weights.unit)][0]}")
-    if rule not in RULES:
-        raise ValueError(f"expected a rule among {', '.join(RULES)}, got {rule!r}")
+    code = rule_of(rule)
     if lanes.sweep + len(values) > MAX_SWEEPS:
         raise LimitExceeded(
             f"chains take at most {MAX_SWEEPS} sweeps (limit MAX_SWEEPS): then random numbers would repeat",
@@ -235,7 +216,7 @@ def advance(
         )
     table = values.ndim == 1 and lanes.weights.whole
     atoms = np.arange(lanes.network.atoms, dtype=np.int32) if order is None else np.asarray(order, np.int32)
-    code, kind, never = RULES[rule], lanes.total.dtype, _NEVER[lanes.weights.whole]
+    kind, never = lanes.total.dtype, _NEVER[lanes.weights.whole]
     nothing = np.array([-never], kind), kind.type(1 - 2 * never)  # no total is greater
 
     def call(done: int, size: int, pieces: int) -> int:
@@ -262,6 +243,13 @@ def advance(
     return in_calls(call, len(values), len(atoms), first=_FIRST, every=every, go_on=go_on)
 
 
+def rule_of(name: str) -> int:
+    """Return the number that kernels know a rule by."""
+    if name not in RULES:
+        raise ValueError(f"expected the rule {' or '.join(map(repr, RULES))}, got {name!r}")
+    return RULES[name]
+
+
 def _loops(lanes: Lanes) -> Any:
     return loops(lanes.weights.numbers.dtype, lanes.counts.dtype)
 
@@ -273,7 +261,7 @@ def in_calls(
     *,
     first: float,
     every: int | None,
-    go_on: Callable[[], bool],
+    go_on: Callable[[], bool] = lambda: True,
 ) -> int:
     """Do some sweeps by compiled calls of about CALL seconds each, and return how many were done.
 

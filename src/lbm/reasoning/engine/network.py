@@ -44,6 +44,7 @@ MAX_STEPS: Final = 5_000_000
 LANES: Final = 64
 """Chains that run side by side in one block."""
 
+GateNumbers = NDArray[np.int32]
 Counts = NDArray[Any]  # of 8 or 32 bits, as large as the largest gate needs
 
 CLAUSES_TRUE, CLAUSES_FALSE, OTHERS_TRUE, OTHERS_FALSE, PARTS = range(5)
@@ -97,9 +98,14 @@ class Wires(NamedTuple):
         rest = (pairs, self.upper), (pairs, self.under), (self.program, self.step_gate)
         return ((by_itself, self.gate), *rest)
 
+    def truth(self, counts: Counts, gates: Any) -> Bools:
+        """Return which of some gates are true, by the rows of their counts."""
+        off = (counts - self.low[gates, None]) & self.mask[gates, None]
+        return np.asarray(off <= self.span[gates, None])
+
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class GateNetwork:
     """Gates over atoms, and what each adds where it is true.
 
     Attributes
@@ -149,18 +155,18 @@ class Network:
         loops(counts=found.dtype).tally(self.wires, self.first_child, self.child, self.child_sign, x, found)
         return found
 
+    def reach(self, sizes: Floats) -> float:
+        """Return the greatest sum of the sizes of the gates that one atom meets."""
+        sums = np.zeros(self.atoms)
+        for starts, gates in self.wires.meetings():
+            sums += np.diff(np.concatenate([[0.0], np.cumsum(sizes[gates])])[starts])
+        return float(sums.max(initial=0.0))
+
     def sums(self, counts: Counts, values: Floats) -> Floats:
         """Return Σ values over the gates that are true, shape (64,)."""
         total = np.zeros(LANES)
         loops(counts=counts.dtype).weighed(self.wires, counts, values, total)
         return total
-
-    def truth(self, counts: Counts, first: int = 0, last: int | None = None) -> Bools:
-        """Return which of the gates from ``first`` to ``last`` are true, by their counts."""
-        part = slice(first, last)
-        wires = self.wires
-        off = (counts - wires.low[part, None]) & wires.mask[part, None]
-        return np.asarray(off <= wires.span[part, None])
 
 
 def network_of(
@@ -168,7 +174,7 @@ def network_of(
     hard: Iterable[Formula],
     soft: Iterable[tuple[Formula, float]],
     budget: Budget = NO_LIMIT,
-) -> Network:
+) -> GateNetwork:
     """Return the network of hard formulae and of pairs (formula, weight), over atoms in this order.
 
     Conjunctions are not split: that is the caller's choice.
@@ -183,7 +189,7 @@ def network_of(
 
 def network_of_clauses(
     atoms: int, literals: NDArray[np.int32], starts: Ints, soft: Floats, hard: Floats
-) -> Network:
+) -> GateNetwork:
     """Return the network of packed clauses: literals are ±(number of the atom, from 1), no atom twice in one.
 
     ``soft`` and ``hard``, shape (clauses,), are the weight and the number of hard formulae of each clause.
@@ -207,8 +213,7 @@ def network_of_clauses(
         first,
         *(np.full(gates, number, kind) for number in (1, top, top - 1)),
     )
-    every = np.ones(gates, bool)
-    return _assemble(atoms, made, 0.0, float(np.sum(hard)), clause=every, flat=every)
+    return _assemble(atoms, made, 0.0, float(np.sum(hard)), flat=np.ones(gates, bool))
 
 
 def aligned(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
@@ -234,7 +239,7 @@ class _Maker:
         self.names, self.budget = atoms, budget
         self.place = {name: i for i, name in enumerate(atoms)}
         self.known: dict[Formula, tuple[int, int]] = {}  # child and sign that a formula is
-        self.children: list[list[tuple[int, int]]] = []
+        self.children: list[tuple[tuple[int, int], ...]] = []
         self.shape: list[tuple[int, int, int]] = []  # least, most, or (-1, -1, 1) for odd
         self.same: dict[tuple[object, ...], int] = {}
         self.soft: list[float] = []
@@ -259,14 +264,9 @@ class _Maker:
         if sign < 0:  # [not g] = 1 - [g]
             self.earned += soft
             self.broken -= hard
-        if (
-            hard * sign * self.hard[number] < 0
-        ):  # a formula and its negation, both hard: each must be seen to break
-            self.children.append(self.children[number])
-            self.shape.append(self.shape[number])
-            self.soft.append(0.0)
-            self.hard.append(0.0)
-            number = len(self.children) - 1
+        if hard * sign * self.hard[number] < 0:
+            # A formula and its negation, both hard: each must be seen to break.
+            number = self._added(self.children[number], self.shape[number])
         self.soft[number] += sign * soft
         self.hard[number] += sign * hard
 
@@ -290,17 +290,12 @@ class _Maker:
                 waiting += reversed(missing)
                 continue
             waiting.pop()
-            self.known[node] = self._made(seen.op, seen.label, self._kids(seen.parts))
-        node, positive = strip(formula)
+            self.known[node] = self._made(seen.op, seen.label, [self._child(*part) for part in seen.parts])
+        return self._child(*strip(formula))
+
+    def _child(self, node: Formula, positive: bool) -> tuple[int, int]:
         number, sign = self.known[node]
         return number, sign if positive else -sign
-
-    def _kids(self, parts: Iterable[tuple[Formula, bool]]) -> list[tuple[int, int]]:
-        found = []
-        for part, positive in parts:
-            number, sign = self.known[part]
-            found.append((number, sign if positive else -sign))
-        return found
 
     def _made(self, op: str, label: object, kids: list[tuple[int, int]]) -> tuple[int, int]:
         n = len(self.names)
@@ -327,56 +322,52 @@ class _Maker:
             shape = (1, len(kids), 0)
         key = (kids, shape)
         if key not in self.same:
-            self.same[key] = len(self.children)
-            self.children.append(list(kids))
-            self.shape.append(shape)
-            self.soft.append(0.0)
-            self.hard.append(0.0)
+            self.same[key] = self._added(kids, shape)
         return self.same[key]
 
-    def network(self) -> Network:
+    def _added(self, kids: tuple[tuple[int, int], ...], shape: tuple[int, int, int]) -> int:
+        """Return the number of a new gate, which weighs nothing yet."""
+        self.children.append(kids)
+        self.shape.append(shape)
+        self.soft.append(0.0)
+        self.hard.append(0.0)
+        return len(self.children) - 1
+
+    def network(self) -> GateNetwork:
         """Return the network."""
-        widest = max((len(kids) for kids in self.children), default=0)
-        kind = _counters(widest)
+        n, sizes = len(self.names), np.array([len(kids) for kids in self.children], np.int64)
+        kind = _counters(int(sizes.max(initial=0)))
         top = int(np.iinfo(kind).max)
-        n = len(self.names)
-        parts = list(chain.from_iterable(self.children))
-        child = np.array([number for number, _ in parts], np.int32)
-        sign = np.array([sign for _, sign in parts], np.int8)
-        first = np.concatenate([[0], np.cumsum([len(kids) for kids in self.children])]).astype(np.int64)
-        low = [1 if odd else least for least, _, odd in self.shape]
-        mask = [1 if odd else top for _, _, odd in self.shape]
-        span = [
-            0 if odd else top - 1 if (least, most) == (1, len(kids)) else most - least
-            for (least, most, odd), kids in zip(self.shape, self.children, strict=True)
-        ]
-        clause = np.array(
-            [least == 1 and s == top - 1 for (least, _, _), s in zip(self.shape, span, strict=True)], bool
-        )
+        child, sign = np.array(list(chain.from_iterable(self.children)), np.int64).reshape(-1, 2).T
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        least, most, odd = np.array(self.shape, np.int64).reshape(-1, 3).T
+        span = np.where((least == 1) & (most == sizes), top - 1, most - least)
         made = _Gates(
             np.array(self.soft, np.float64),
             np.array(self.hard, np.float64),
-            child,
-            sign,
+            child.astype(np.int32),
+            sign.astype(np.int8),
             first,
-            *(np.array(numbers, kind) for numbers in (low, mask, span)),
+            *(numbers.astype(kind) for numbers in (np.where(odd, 1, least), np.where(odd, 1, top), span)),
         )
-        return _assemble(n, made, self.earned, self.broken, clause=clause, flat=self._flat())
+        flat = over_atoms(n, child, first)
+        flat[child[child >= n] - n] = False  # a gate above looks at it
+        return _assemble(n, made, self.earned, self.broken, flat=flat)
 
-    def _flat(self) -> Bools:
-        """Return which gates have atoms alone for children, each once, and are no children themselves."""
-        n = len(self.names)
-        found = np.ones(len(self.children), bool)
-        for g, kids in enumerate(self.children):
-            found[g] &= len({number for number, _ in kids}) == len(kids)
-            for number, _ in kids:
-                if number >= n:
-                    found[g] = found[number - n] = False
-        return found
+
+def over_atoms(atoms: int, child: NDArray[Any], first: Ints) -> Bools:
+    """Return which gates have atoms alone for children, each once."""
+    sizes = np.diff(first)
+    owner, width = np.repeat(np.arange(len(sizes)), sizes), atoms + len(sizes) + 1
+    found = np.ones(len(sizes), bool)
+    found[owner[child >= atoms]] = False
+    keys = np.sort(owner * width + child)
+    found[keys[1:][keys[1:] == keys[:-1]] // width] = False
+    return found
 
 
 class _Gates(NamedTuple):
-    """Gates as Network and Wires have them."""
+    """Gates as GateNetwork and Wires have them."""
 
     soft: Floats
     hard: Floats
@@ -388,22 +379,42 @@ class _Gates(NamedTuple):
     span: Counts
 
 
-def _assemble(
-    atoms: int, gates: _Gates, earned: float, broken: float, *, clause: Bools, flat: Bools
-) -> Network:
+def _assemble(atoms: int, gates: _Gates, earned: float, broken: float, *, flat: Bools) -> GateNetwork:
     """Return the network of these gates; flat ones, of atoms alone, need no programs."""
     soft, hard, child, sign, first, low, mask, span = gates
+    clause = are_clauses(low, span)
     programs = _programs(atoms, np.flatnonzero(~flat), child, sign, first, clause)
-    alone, pair, rest = _sorted_out(programs, clause, mask == 1, (soft == 0) & (hard == 0))
-    start = np.zeros(PARTS * atoms + 1, np.int64)
-    gate = np.empty(int(np.diff(first)[flat].sum()) + len(alone.gate), np.int32)
-    loops().occurrences(first, child, sign, flat, clause, alone.part, alone.gate, start, gate)
-    pairs = np.zeros(PARTS * atoms + 1, np.int64)
-    np.cumsum(np.bincount(pair.part, minlength=PARTS * atoms), out=pairs[1:])
-    order = np.argsort(pair.part, kind="stable")
-    wires = Wires(start, gate, pairs, pair.gate[order], pair.under[order], low, mask, span, *rest)
+    (met, met_gate), (paired, upper, under), rest = _sorted_out(
+        programs, clause, mask == 1, (soft == 0) & (hard == 0)
+    )
+    sizes = np.diff(first)
+    mine = slice(None) if flat.all() else np.repeat(flat, sizes)
+    own = np.repeat(np.arange(len(flat), dtype=np.int32), sizes)[mine]
+    part = PARTS * child[mine] + OTHERS_TRUE * ~clause[own] + (sign[mine] <= 0)
+    start, order = _by_part(atoms, np.append(part, met))
+    gate = np.append(own, met_gate)[order]
+    pairs, order = _by_part(atoms, paired)
+    wires = Wires(start, gate, pairs, upper[order], under[order], low, mask, span, *rest)
     longest = int(np.diff(rest.program).max(initial=0))
-    return Network(atoms, soft, hard, earned, broken, child, sign, first, wires, longest)
+    return GateNetwork(atoms, soft, hard, earned, broken, child, sign, first, wires, longest)
+
+
+def are_clauses(low: Counts, span: Counts) -> Bools:
+    """Return which gates are clauses."""
+    return np.asarray((low == 1) & (span == np.iinfo(span.dtype).max - 1))
+
+
+def _by_part(atoms: int, part: Ints) -> tuple[Ints, NDArray[np.intp]]:
+    """Return where each part of each atom begins, and the order that puts parts together.
+
+    They are sorted by their digits of 16 bits (radix sort), not by comparison.
+    """
+    start = np.zeros(PARTS * atoms + 1, np.int64)
+    np.cumsum(np.bincount(part, minlength=PARTS * atoms), out=start[1:])
+    order = np.argsort(part.astype(np.uint16), kind="stable")
+    if PARTS * atoms > 1 << 16:
+        order = order[np.argsort((part >> 16).astype(np.uint16)[order], kind="stable")]
+    return start, order
 
 
 class _Programs(NamedTuple):
@@ -470,20 +481,14 @@ def _programs(
     return _Programs(program, step_gate, step_kind, step_kids, kid_slot, kid_sign)
 
 
-class _Met(NamedTuple):
-    """Gates that atoms meet by themselves, or in pairs, with the part of Wires that each belongs to."""
-
-    part: Ints
-    gate: NDArray[np.int32]
-    under: NDArray[np.int32]
-
-
 def _sorted_out(
     programs: _Programs, clause: Bools, parity: Bools, idle: Bools
-) -> tuple[_Met, _Met, _Programs]:
+) -> tuple[tuple[Ints, GateNumbers], tuple[Ints, GateNumbers, GateNumbers], _Programs]:
     """Return the steps in which an atom meets a gate by itself, those that are pairs, and what is left.
 
-    ``clause``, ``parity`` and ``idle``, shape (gates,), say what each gate is; idle ones weigh nothing.
+    The first have the part of Wires that each belongs to and the gate, pairs the part, the upper gate and the
+    one under it. ``clause``, ``parity`` and ``idle``, shape (gates,), say what each gate is; idle ones weigh
+    nothing.
     """
     program, gate, kind, step_kids, slot, kid_sign = programs
     atom = np.repeat(np.arange(len(program) - 1), np.diff(program))
@@ -497,8 +502,8 @@ def _sorted_out(
     under = np.flatnonzero(inner[:-1] & outer[1:])
     upper = under + 1
     part = PARTS * atom + plain
-    by_itself = _Met(part[alone] + OTHERS_TRUE * ~clause[gate[alone]], gate[alone], gate[alone])
-    pair = _Met(part[under] + OTHERS_TRUE * parity[gate[upper]], gate[upper], gate[under])
+    by_itself = part[alone] + OTHERS_TRUE * ~clause[gate[alone]], gate[alone]
+    pair = part[under] + OTHERS_TRUE * parity[gate[upper]], gate[upper], gate[under]
     keep = ~alone
     keep[under] = keep[upper] = False
     # Steps are known by their places in the program of their atom, which others now leave.

@@ -17,12 +17,14 @@ A tenth to a hundredth of the kernels' speed for networks of clauses, and less f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import Bools, Bytes, Floats, Ints
+from lbm.arrays import Bools, Bytes, Floats, Ints, slices
 from lbm.reasoning.engine.network import (
     ATOM,
     ATOM_NEGATED,
@@ -38,11 +40,12 @@ from lbm.reasoning.engine.network import (
     PARTS,
     SIMPLE,
     Counts,
+    GateNetwork,
 )
-from lbm.reasoning.engine.streams import BITS, MULTIPLIERS, STEPS, key_of
+from lbm.reasoning.engine.streams import BITS, key_of, philox
 
 if TYPE_CHECKING:
-    from lbm.reasoning.engine.lanes import Lanes
+    from lbm.reasoning.engine.lanes import Lanes, Weights
 
 HEAT_BATH, METROPOLIS = 0, 1
 
@@ -65,39 +68,22 @@ _MATRIX: Final = 4096  # atoms up to which the weights of steps are matrices
 _ORDERS: Final = 256  # orders, or parts of them, that are remembered
 _SINGLE: Final = 1 << 24  # whole numbers up to which single precision is exact
 _NEAR: Final = 1e-5  # log-odds nearer than this to the logit of a word are left to the series
-_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 # --- random words --------------------------------------------------------------------------------------
 
 
-def fill(key0: Any, key1: Any, quads: Ints, sweeps: Ints, lane: int, stream: int) -> NDArray[np.uint32]:
-    """Return the words of four atoms for each quad, in 64 lanes, shape (sweeps, 4 · quads, 64)."""
-    step = max(1, _BATCH // (4 * LANES))
+def fill(
+    key0: Any, key1: Any, quads: Ints, sweeps: Ints, lane: int, stream: int, lanes: int = LANES
+) -> NDArray[np.uint32]:
+    """Return the words of four atoms for each quad, in some lanes, shape (sweeps, 4 · quads, lanes)."""
+    step = max(1, _BATCH // (4 * lanes))
     if len(quads) > step:
-        parts = [quads[begin : begin + step] for begin in range(0, len(quads), step)]
-        return np.concatenate([fill(key0, key1, part, sweeps, lane, stream) for part in parts], axis=1)
-    shape = len(sweeps), len(quads), LANES
-    c0 = np.broadcast_to(quads.astype(np.uint64)[None, :, None], shape)
-    c1 = np.broadcast_to(sweeps.astype(np.uint64)[:, None, None], shape)
-    c2 = np.broadcast_to(np.arange(lane, lane + LANES, dtype=np.uint64), shape)
-    c3 = np.broadcast_to(np.uint64(stream), shape)
-    k0, k1 = np.uint64(key0), np.uint64(key1)
-    for _ in range(10):
-        p, q = MULTIPLIERS[0] * c0, MULTIPLIERS[1] * c2
-        c0, c2 = q >> _HALF, p >> _HALF
-        c0 ^= c1
-        c0 ^= k0
-        c2 ^= c3
-        c2 ^= k1
-        q &= _LOW
-        p &= _LOW
-        c1, c3 = q, p
-        k0, k1 = (k0 + STEPS[0]) & _LOW, (k1 + STEPS[1]) & _LOW
-    found = np.empty((len(sweeps), len(quads), 4, LANES), np.uint32)
-    for r, part in enumerate((c0, c1, c2, c3)):
-        found[:, :, r] = part >> np.uint64(32 - BITS)
-    return found.reshape(len(sweeps), -1, LANES)
+        parts = (quads[part] for part in slices(len(quads), step))
+        return np.concatenate([fill(key0, key1, part, sweeps, lane, stream, lanes) for part in parts], axis=1)
+    chains = np.arange(lane, lane + lanes)
+    four = philox((quads[:, None], sweeps[:, None, None], chains, stream), (key0, key1))
+    return (four >> np.uint32(32 - BITS)).transpose(1, 2, 0, 3).reshape(len(sweeps), -1, lanes)
 
 
 def scatter(x: Bytes, key0: Any, key1: Any, lane: int, stream: int) -> None:
@@ -125,33 +111,6 @@ def chance(z: Floats, rule: int) -> Floats:
 
 
 # --- gates -----------------------------------------------------------------------------------------------
-
-
-def occurrences(
-    first: Ints,
-    child: NDArray[np.int32],
-    sign: NDArray[np.int8],
-    flat: Bools,
-    clause: Bools,
-    more_part: Ints,
-    more_gate: NDArray[np.int32],
-    start: Ints,
-    gate: NDArray[np.int32],
-) -> None:
-    """Write which gates each atom meets by itself, in four parts; see Wires."""
-    owner = np.repeat(np.arange(len(flat)), np.diff(first))
-    mine = flat[owner]
-    own = owner[mine]
-    part = PARTS * child[mine].astype(np.int64) + np.where(clause[own], 0, OTHERS_TRUE) + (sign[mine] <= 0)
-    part = np.concatenate([part, more_part])
-    np.cumsum(np.bincount(part, minlength=len(start) - 1), out=start[1:])
-    gate[...] = np.concatenate([own, more_gate])[np.argsort(part, kind="stable")]
-
-
-def truth(wires: Any, counts: Counts, gates: Any) -> Bools:
-    """Return which of some gates are true, for the rows of their counts."""
-    off = (counts - wires.low[gates, None]) & wires.mask[gates, None]
-    return np.asarray(off <= wires.span[gates, None])
 
 
 def tally(
@@ -185,7 +144,7 @@ def tally(
         total = np.zeros(LANES, counts.dtype)
         for c, s in zip(child[part].tolist(), sign[part].tolist(), strict=True):
             k = c - atoms
-            value = x[c] != 0 if k < 0 else truth(wires, counts[k : k + 1], [k])[0]
+            value = x[c] != 0 if k < 0 else wires.truth(counts[k : k + 1], [k])[0]
             total += value == (s > 0)
         counts[g] = total
 
@@ -193,16 +152,16 @@ def tally(
 def weighed(wires: Any, counts: Counts, values: Floats, total: Floats) -> None:
     """Add the values of the gates that are true in each lane to ``total``, shape (64,)."""
     gates = np.flatnonzero(values)
-    for begin in range(0, len(gates), _ROWS):
-        some = gates[begin : begin + _ROWS]
-        rows = np.where(truth(wires, counts[some], some), values[some, None], 0.0)
+    for part in slices(len(gates), _ROWS):
+        some = gates[part]
+        rows = np.where(wires.truth(counts[some], some), values[some, None], 0.0)
         total[:] = np.add.reduce(np.concatenate([total[None], rows]), axis=0)
 
 
 def keeps(wires: Any, counts: Counts, firm: Ints, lanes: NDArray[np.intp]) -> Bools:
     """Return which of some lanes have every firm gate as it must be."""
     gates = np.where(firm >= 0, firm, -1 - firm)
-    found = truth(wires, counts[gates[:, None], lanes], gates) == (firm >= 0)[:, None]
+    found = wires.truth(counts[gates[:, None], lanes], gates) == (firm >= 0)[:, None]
     return np.asarray(found.all(axis=0))
 
 
@@ -210,27 +169,24 @@ def keeps(wires: Any, counts: Counts, firm: Ints, lanes: NDArray[np.intp]) -> Bo
 
 
 class _Plans:
-    """The clauses that each atom meets by itself, with their weights, laid out when they are first needed."""
+    """The parts that a network's atoms are updated in, laid out when they are first needed."""
 
-    def __init__(self, wires: Any, weight: NDArray[Any]) -> None:
-        self.wires, self.whole = wires, weight.dtype != np.float64
+    def __init__(self, network: GateNetwork, weights: Weights) -> None:
+        wires, weight = network.wires, weights.numbers
+        self.wires, self.whole = wires, weights.whole
         small = self.whole and float(np.abs(weight.astype(np.float64)).sum()) < _SINGLE
         self.kind: Any = np.float32 if small else np.float64
         self.weight = weight.astype(self.kind)
-        self.known: dict[int, Any] = {}
+        begin, end = wires.start[OTHERS_TRUE::PARTS], wires.start[PARTS::PARTS]
+        self.more = (begin < end) | (np.diff(wires.pairs[::PARTS]) > 0) | (np.diff(wires.program) > 0)
+        self.known: dict[int, _Part] = {}
         self.sweeps: dict[bytes, _Steps] = {}
 
-    def of(self, i: int) -> Any:
-        """Return gates, weights, also as a column, whether there is more, how many want i true, and false."""
-        wires = self.wires
-        a, b, c, _, e = wires.start[PARTS * i : PARTS * i + PARTS + 1].tolist()
-        gates = wires.gate[a:c].astype(np.intp)
-        weights = np.concatenate([self.weight[gates[: b - a]], -self.weight[gates[b - a :]]])
-        paired = wires.pairs[PARTS * i] < wires.pairs[PARTS * i + PARTS]
-        more = c < e or paired or wires.program[i] < wires.program[i + 1]
-        found = gates, weights, weights[:, None], bool(more), (b - a, c - b)
-        self.known[i] = found
-        return found
+    def of(self, i: int) -> _Part:
+        """Return atom i as a part by itself."""
+        if i not in self.known:
+            self.known[i] = _Part(self, [i])
+        return self.known[i]
 
     def steps(self, order: NDArray[np.int32]) -> _Steps:
         """Return the steps of a sweep in this order."""
@@ -243,8 +199,11 @@ class _Plans:
         return found
 
 
+_plans = lru_cache(maxsize=4)(_Plans)  # chains are called again and again
+
+
 class _Steps:
-    """A sweep as steps, each a single atom with more than clauses, or some atoms that share no gate.
+    """A sweep as steps, each a part: a single atom with more than clauses, or some that share no gate.
 
     Attributes
     ----------
@@ -253,7 +212,7 @@ class _Steps:
     atoms
         The atoms themselves, likewise.
     parts
-        For each step its places there, whether it is a single atom, and that or a :class:`_Together`.
+        For each step its places there, and its atoms.
     back
         Where each place of the order is among ``place``.
     quads, word
@@ -279,49 +238,44 @@ class _Steps:
         self.back = np.argsort(self.place)
         self.atoms = order[self.place].astype(np.intp)
         self.twice = len(own) < len(numbers)  # an atom is there more than once: then one by one
-        self.parts: list[tuple[slice, bool, Any]] = []
-        alone = [self.twice or (plans.known.get(i) or plans.of(i))[3] for i in order[self.place].tolist()]
-        begin = 0
-        while begin < len(numbers):
-            end = begin + 1
-            while (
-                not alone[begin]
-                and end < min(len(numbers), begin + _WIDE)
-                and not alone[end]
-                and after[self.place[end]] == after[self.place[begin]]
-            ):
-                end += 1
-            atoms = order[self.place[begin:end]].astype(np.intp)
-            part = int(atoms[0]) if alone[begin] else _Together(plans, atoms)
-            self.parts.append((slice(begin, end), alone[begin], part))
-            begin = end
+        self.parts: list[tuple[slice, _Part]] = []
+        alone, late_of, atoms = plans.more[self.atoms] | self.twice, after[self.place], self.atoms.tolist()
+        cuts = np.flatnonzero(alone[1:] | alone[:-1] | (late_of[1:] > late_of[:-1])) + 1
+        for first, last in pairwise([0, *cuts.tolist(), len(atoms)]):
+            for begin in range(first, last, _WIDE):
+                some = atoms[begin : min(last, begin + _WIDE)]
+                part = plans.of(some[0]) if alone[begin] else _Part(plans, some)
+                self.parts.append((slice(begin, begin + len(some)), part))
         quads, where = np.unique(order >> 2, return_inverse=True)
         self.quads, self.word = quads.astype(np.int64), (4 * where + (order & 3))[self.place]
         self.words: tuple[Any, int, NDArray[np.uint32]] | None = None
 
 
-class _Together:
-    """Atoms that share no gate, and the clauses that they meet."""
+class _Part:
+    """Atoms that share no gate, and the clauses that they meet by themselves.
 
-    def __init__(self, plans: _Plans, atoms: NDArray[np.intp]) -> None:
-        known = [plans.known.get(i) or plans.of(i) for i in atoms.tolist()]
-        sizes = [len(each[0]) for each in known]
-        self.atoms = atoms
-        self.gates = np.concatenate([each[0] for each in known])
+    ``first`` is the first atom, and ``more`` says whether it is alone and meets other gates, too.
+    """
+
+    def __init__(self, plans: _Plans, atoms: list[int]) -> None:
+        wires = plans.wires
+        self.first, self.more = atoms[0], bool(plans.more[atoms[0]])
+        starts = wires.start[PARTS * np.array(atoms)[:, None] + [CLAUSES_TRUE, CLAUSES_FALSE, OTHERS_TRUE]]
+        sizes = starts[:, 2] - starts[:, 0]
+        met = [wires.gate[begin:end] for begin, _, end in starts.tolist()]
+        self.gates = np.concatenate(met).astype(np.intp)
         self.owner = np.repeat(np.arange(len(atoms)), sizes)
-        self.negated = np.concatenate([np.repeat([0, 1], each[4]) for each in known]).astype(np.uint8)[
-            :, None
-        ]
+        signs = np.tile(np.array([0, 1], np.uint8), len(atoms))
+        self.negated = np.repeat(signs, np.diff(starts).ravel())[:, None]
         self.sign = np.where(self.negated, 255, 1).astype(np.uint8)
-        weights = np.concatenate([each[1] for each in known])
+        self.column = np.where(self.negated, -1, 1).astype(plans.kind) * plans.weight[self.gates, None]
         self.matrix: NDArray[Any] | None = None
-        if plans.whole and len(plans.wires.program) <= _MATRIX:
-            self.matrix = np.zeros((len(atoms), len(weights)), plans.kind)
-            self.matrix[self.owner, np.arange(len(weights))] = weights
-        self.column = weights[:, None]
+        if plans.whole and (len(atoms) == 1 or len(wires.program) <= _MATRIX):
+            self.matrix = np.zeros((len(atoms), len(self.gates)), plans.kind)
+            self.matrix[self.owner, np.arange(len(self.gates))] = self.column[:, 0]
         # By column, each atom's clauses from first to last, and then nothing: the row after all others.
         layer = np.arange(1 + max(sizes))[:, None]
-        self.layers = np.where(layer < sizes, np.cumsum(sizes) - sizes + layer, len(weights))
+        self.layers = np.where(layer < sizes, np.cumsum(sizes) - sizes + layer, len(self.gates))
 
     def weigh(self, turns: Bools, odds: NDArray[Any]) -> None:
         """Write the log-odds, shape (atoms, 64), by which clauses turn with their atom."""
@@ -333,90 +287,55 @@ class _Together:
         np.add.reduce(rows[self.layers], axis=0, out=odds)  # one after the other, as kernels add
 
 
-_recent: list[tuple[NDArray[Any], NDArray[Any], _Plans]] = []  # chains are called again and again
-
-
-def _plans(wires: Any, weight: NDArray[Any]) -> _Plans:
-    for start, known, plans in tuple(_recent):
-        if start is wires.start and known is weight:
-            return plans
-    found = _Plans(wires, weight)
-    _recent.insert(0, (wires.start, weight, found))
-    del _recent[4:]
-    return found
-
-
 class _Atoms:
-    """The atoms of a network in some states.
+    """The atoms of a network in some states: a part is weighed, and then moved.
 
-    ``weigh(i)`` returns the log-odds of atom i, which stay until the next call; ``move(i, change)`` then
-    brings the counts up to date, where ``change`` is 1 where it became true, 255 where false, else 0.
+    ``now`` are the states of its atoms, shape (atoms, 64), and ``change`` is 1 where they become true, 255
+    where false, else 0.
     """
 
     def __init__(self, lanes: Lanes) -> None:
-        wires, x, counts = lanes.network.wires, lanes.x, lanes.counts
-        self.wires, self.counts, self.plans = wires, counts, _plans(wires, lanes.weights.numbers)
-        self.whole, self.kind, self.weight = self.plans.whole, self.plans.kind, self.plans.weight
-        self.known, self.start = self.plans.known, wires.start
-        self.rows = list(x)
-        self.odds, self.false = np.zeros(LANES, self.kind), np.zeros(LANES, np.uint8)
-        self.rooms: dict[tuple[int, int], Any] = {}
+        self.wires, self.counts = lanes.network.wires, lanes.counts
+        self.plans = _plans(lanes.network, lanes.weights)
+        self.kind, self.weight = self.plans.kind, self.plans.weight
+        self.near = self.counts[:0]  # those of the clauses of the part that was weighed
         self.moved: list[Counts] = []
 
-    def _room(self, key: tuple[int, int]) -> Any:
-        """Return arrays for so many clauses that want an atom true, and so many that want it false."""
-        near = np.empty((sum(key), LANES), self.counts.dtype)
-        turns = np.empty(near.shape, np.bool_)
-        parts = [array[part] for array in (near, turns) for part in (slice(key[0]), slice(key[0], None))]
-        self.rooms[key] = near, *parts, turns, np.empty(near.shape, self.kind)
-        return self.rooms[key]
+    def weigh(self, part: _Part, now: Bytes, odds: NDArray[Any]) -> None:
+        """Write the log-odds of atoms given all the others."""
+        self.near = self.counts.take(part.gates, 0)
+        own = now.take(part.owner, 0)
+        own ^= part.negated
+        part.weigh(np.equal(self.near, own), odds)
+        if part.more:
+            self._weigh_others(part.first, now[0], odds[0])
 
-    def weigh(self, i: int) -> NDArray[Any]:
-        """Return the log-odds of atom i given all the others."""
-        gates, weights, column, more, key = self.known.get(i) or self.plans.of(i)
-        near, first, last, turns_first, turns_last, turns, rows = self.rooms.get(key) or self._room(key)
-        true, false, odds = self.rows[i], self.false, self.odds
-        np.bitwise_xor(true, 1, out=false)
-        self.counts.take(gates, 0, near, "clip")
-        np.equal(first, true, out=turns_first)
-        np.equal(last, false, out=turns_last)
-        if self.whole:
-            np.copyto(rows, turns)
-            np.dot(weights, rows, out=odds)
-        elif len(rows):
-            np.multiply(turns, column, out=rows)
-            np.add.reduce(rows, axis=0, out=odds)
-        else:
-            odds.fill(0)
-        if more:
-            self._weigh_others(i)
-        return odds
+    def move(self, part: _Part, now: Bytes, change: Bytes) -> None:
+        """Change the states, and bring all counts up to date."""
+        now += change
+        step = change.take(part.owner, 0)
+        step *= part.sign  # 255 is -1
+        self.near += self._step(step)
+        self.counts[part.gates] = self.near
+        if part.more:
+            self._move_others(part.first, now[0], change[0])
 
-    def move(self, i: int, change: Bytes) -> None:
-        """Bring all counts up to date."""
-        gates, _, _, more, key = self.known[i]
-        step = change if self.counts.dtype == np.uint8 else change.view(np.int8).astype(self.counts.dtype)
-        near, first, last = self.rooms[key][:3]
-        np.add(first, step, out=first)
-        np.subtract(last, step, out=last)
-        self.counts[gates] = near
-        if more:
-            self._move_others(i, change, step)
+    def _step(self, change: Bytes) -> Counts:
+        """Return changes as counts have them."""
+        return change if self.counts.dtype == np.uint8 else change.view(np.int8).astype(self.counts.dtype)
 
-    def _weigh_others(self, i: int) -> None:
+    def _weigh_others(self, i: int, true: Bytes, odds: NDArray[Any]) -> None:
         """Add what other gates than clauses by themselves give."""
-        wires, counts, odds = self.wires, self.counts, self.odds
-        _, _, c, d, e = self.start[PARTS * i : PARTS * i + PARTS + 1].tolist()
-        true, false = self.rows[i], self.false
-        for begin, end, own, plus in ((c, d, true, True), (d, e, false, False)):
-            for g in wires.gate[begin:end].tolist():
-                low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
-                rest = counts[g] - own - low
-                rise = _rise(((rest + counts.dtype.type(1)) & mask) <= span, (rest & mask) <= span)
-                gain = self.weight[g] * rise
-                odds += gain if plus else -gain
-        self._weigh_pairs(i)
-        self._weigh_program(i)
+        wires, counts, false = self.wires, self.counts, np.uint8(1) - true
+        begin, middle, end = wires.start[PARTS * i + OTHERS_TRUE : PARTS * i + PARTS + 1].tolist()
+        for j, g in enumerate(wires.gate[begin:end].tolist(), begin):
+            low, mask, span = wires.low[g], wires.mask[g], wires.span[g]
+            rest = counts[g] - (true if j < middle else false) - low
+            after, before = ((rest + counts.dtype.type(1)) & mask) <= span, (rest & mask) <= span
+            gain = self.weight[g] * np.subtract(after, before, dtype=np.int8)
+            odds += gain if j < middle else -gain
+        self._weigh_pairs(i, true, false, odds)
+        self._weigh_program(i, true, false, odds)
 
     def _pairs(self, i: int) -> Iterator[tuple[int, int, int]]:
         wires = self.wires
@@ -424,9 +343,8 @@ class _Atoms:
             for j in range(wires.pairs[PARTS * i + part], wires.pairs[PARTS * i + part + 1]):
                 yield part, int(wires.upper[j]), int(wires.under[j])
 
-    def _weigh_pairs(self, i: int) -> None:
-        counts, odds, zero = self.counts, self.odds, self.kind(0)
-        true, false = self.rows[i], self.false
+    def _weigh_pairs(self, i: int, true: Bytes, false: Bytes, odds: NDArray[Any]) -> None:
+        counts, zero = self.counts, self.kind(0)
         for part, g, h in self._pairs(i):
             w = self.weight[g]
             turns = counts[h] == (false if part & 1 else true)
@@ -437,13 +355,12 @@ class _Atoms:
             else:
                 odds += np.where(turns, np.where((counts[g] & 1) == true, w, -w), zero)
 
-    def _weigh_program(self, i: int) -> None:
-        wires, counts, odds = self.wires, self.counts, self.odds
+    def _weigh_program(self, i: int, true: Bytes, false: Bytes, odds: NDArray[Any]) -> None:
+        wires, counts = self.wires, self.counts
         base, end = int(wires.program[i]), int(wires.program[i + 1])
         if base == end:
             return
         kind = counts.dtype.type
-        true, false = self.rows[i], self.false
         known = np.where(true != 0, ~kind(0), kind(0))
         turn = d = np.zeros(LANES, counts.dtype)
         turned: dict[int, Counts] = {}
@@ -483,14 +400,15 @@ class _Atoms:
             if self.weight[g] != 0:
                 odds += self.weight[g] * turn.astype(np.int8)
 
-    def _move_others(self, i: int, change: Bytes, step: Counts) -> None:
-        wires, counts = self.wires, self.counts
-        _, _, c, d, e = self.start[PARTS * i : PARTS * i + PARTS + 1].tolist()
-        for g in wires.gate[c:d].tolist():
+    def _move_others(self, i: int, now: Bytes, change: Bytes) -> None:
+        wires, counts, step = self.wires, self.counts, self._step(change)
+        begin, middle, end = wires.start[PARTS * i + OTHERS_TRUE : PARTS * i + PARTS + 1].tolist()
+        for g in wires.gate[begin:middle].tolist():
             counts[g] += step
-        for g in wires.gate[d:e].tolist():
+        for g in wires.gate[middle:end].tolist():
             counts[g] -= step
-        true, false = self.rows[i] - change, self.false  # as they were
+        true = now - change  # as it was
+        false = np.uint8(1) - true
         none = counts.dtype.type(0)
         for part, g, h in self._pairs(i):
             moves = np.where(counts[h] == (false if part & 1 else true), step, none)
@@ -507,10 +425,6 @@ class _Atoms:
             else:
                 moved = self.moved[k - base]
                 counts[g] += np.where(up, moved, none) - np.where(down, moved, none)
-
-
-def _rise(after: Bools, before: Bools) -> NDArray[np.int8]:
-    return after.astype(np.int8) - before.astype(np.int8)
 
 
 # --- all atoms -------------------------------------------------------------------------------------------
@@ -530,7 +444,7 @@ def sweeps(
     x, counts, total = lanes.x, lanes.counts, lanes.total
     atoms = _Atoms(lanes)
     steps = atoms.plans.steps(order)
-    run = _Sweep(atoms, steps, x, counts)
+    run = _Sweep(atoms, steps, x)
     gains = np.zeros((1 + len(order), LANES))  # the total, and what each atom adds to it
     for s, words in _words(steps, lanes, len(betas)):
         if clips[s] >= 0:
@@ -542,7 +456,7 @@ def sweeps(
                 run.x[...], counts[...] = before
                 run.do(_by_series(rule, words, betas[s]))
         np.multiply(run.odds, run.change.view(np.int8), out=gains[1:])
-        if atoms.whole:
+        if atoms.plans.whole:
             total += gains[1:].sum(axis=0).astype(np.int64)
         else:  # in the order of the atoms, as kernels do
             gains[1:] = gains[1:][steps.back]
@@ -559,40 +473,20 @@ def sweeps(
 class _Sweep:
     """Sweeps over some atoms: their states by steps, log-odds as they were updated, and their changes."""
 
-    def __init__(self, atoms: _Atoms, steps: _Steps, x: Bytes, counts: Counts) -> None:
-        self.steps, self.counts, self.narrow = steps, counts, counts.dtype == np.uint8
-        self.atoms = atoms
-        self.x = x
-        if not steps.twice:
-            self.x = x[steps.atoms]
-            for at, single, part in steps.parts:
-                if single:
-                    atoms.rows[part] = self.x[at.start]
+    def __init__(self, atoms: _Atoms, steps: _Steps, x: Bytes) -> None:
+        self.atoms, self.steps = atoms, steps
+        self.x = x if steps.twice else x[steps.atoms]
         shape = len(steps.atoms), LANES
         self.odds, self.change = np.zeros(shape, atoms.kind), np.zeros(shape, np.uint8)
 
     def do(self, decide: Decide) -> None:
         """Give all atoms new values, step by step."""
-        x, counts, all_odds, all_change, narrow = self.x, self.counts, self.odds, self.change, self.narrow
-        for at, single, part in self.steps.parts:
-            odds, change = all_odds[at], all_change[at]
-            if single:
-                now = self.atoms.rows[part][None]
-                odds[0] = self.atoms.weigh(part)
-                np.subtract(decide(at, odds, now), now, out=change)
-                now += change
-                self.atoms.move(part, change[0])
-                continue
-            now, near = x[at], counts.take(part.gates, 0)
-            own = now.take(part.owner, 0)
-            own ^= part.negated
-            part.weigh(np.equal(near, own), odds)
+        for at, part in self.steps.parts:
+            odds, change = self.odds[at], self.change[at]
+            now = self.x[part.first : part.first + 1] if self.steps.twice else self.x[at]
+            self.atoms.weigh(part, now, odds)
             np.subtract(decide(at, odds, now), now, out=change)
-            now += change
-            step = change.take(part.owner, 0)
-            step *= part.sign  # 255 is -1
-            near += step if narrow else step.view(np.int8).astype(counts.dtype)
-            counts[part.gates] = near
+            self.atoms.move(part, now, change)
 
     def do_by_logits(self, words: NDArray[np.uint32], beta: Floats) -> bool:
         """Do the same by heat bath, comparing log-odds alone; return False if one was too near to tell."""
@@ -700,17 +594,16 @@ def jumps(lanes: Lanes, members: NDArray[np.int32], starts: NDArray[np.int32], b
     quads = np.arange(-(-groups // 4))
     luck = fill(*key_of(lanes.seed), quads, np.array([lanes.sweep]), lanes.lane, 2)[0]
     luck = (luck + 0.5) * SCALE
-    change = np.empty(LANES, np.uint8)
+    odds = np.zeros((1, LANES), atoms.kind)
 
     def flip(i: int, where: Bools | None) -> NDArray[Any]:
-        odds = atoms.weigh(i)
-        now = atoms.rows[i]
-        np.subtract(atoms.false, now, out=change)
+        part, now = atoms.plans.of(i), lanes.x[i : i + 1]
+        atoms.weigh(part, now, odds)
+        change = np.uint8(1) - np.uint8(2) * now
         if where is not None:
-            change[~where] = 0
-        now += change
-        atoms.move(i, change)
-        return odds * change.view(np.int8)
+            change[0, ~where] = 0
+        atoms.move(part, now, change)
+        return np.asarray(odds[0] * change[0].view(np.int8))
 
     for k in range(groups):
         group = members[starts[k] : starts[k + 1]].tolist()
@@ -727,5 +620,7 @@ def jumps(lanes: Lanes, members: NDArray[np.int32], starts: NDArray[np.int32], b
 def fields(lanes: Lanes, order: NDArray[np.int32], out: NDArray[Any]) -> None:
     """Write the log-odds of each atom of ``order`` given all the others in ``out``, shape (atoms, 64)."""
     atoms = _Atoms(lanes)
+    odds = np.zeros((1, LANES), atoms.kind)
     for row, i in zip(out, order.tolist(), strict=True):
-        row[:] = atoms.weigh(i)
+        atoms.weigh(atoms.plans.of(i), lanes.x[i : i + 1], odds)
+        row[:] = odds[0]

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lbm.arrays import Bytes, Floats, Ints
+from lbm.arrays import Bools, Bytes, Floats, Ints
 from lbm.errors import LimitExceeded
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, random_states, reweighted, start
-from lbm.reasoning.engine.network import LANES, Network
-from lbm.reasoning.engine.streams import uniforms, words
+from lbm.reasoning.engine.network import LANES, GateNetwork
+from lbm.reasoning.engine.plain import fill
+from lbm.reasoning.engine.streams import key_of, uniforms
 
 SHARE: Final = 0.85
 """Relative effective size of the weights of a step, (Σ w)² / (N Σ w²): steps are as long as this allows."""
@@ -91,17 +91,15 @@ class Partition:
 
 
 def population_of(
-    network: Network,
+    network: GateNetwork,
     weights: Weights,
     *,
     seed: int,
     blocks: int,
     lane: int = 0,
     groups: Groups | None = None,
-    share: float = SHARE,
     sweeps: int = SWEEPS,
-    on_step: Callable[[float], object] | None = None,
-    on_sweeps: Callable[[], object] | None = None,
+    on_sweeps: Callable[[], object] = lambda: None,
 ) -> Population:
     """Return a population of 64 states for each block, cooled from β = 0 to 1.
 
@@ -116,33 +114,24 @@ def population_of(
         How many blocks of 64 states there are; all are in memory at once.
     groups
         Atoms that are offered to flip together after every sweep; by default those of ``groups_of``.
-    share
-        The relative effective size that each step leaves, between 0 and 1: greater means shorter steps.
     sweeps
         Sweeps after each step.
-    on_step
-        Called with β after each step. What it raises ends the work.
     on_sweeps
-        Called between sweeps, likewise.
+        Called between sweeps. What it raises ends the work.
     """
     if blocks < 1 or sweeps < 1:
         raise ValueError(f"expected blocks and sweeps from 1 up, got blocks={blocks} and sweeps={sweeps}")
-    if not 0 < share < 1:
-        raise ValueError(f"expected share between 0 and 1, got {share}: 0.85 keeps most states at each step")
-    crowd = _Crowd(network, weights, seed, lane, blocks, groups_of(network) if groups is None else groups)
+    groups = groups_of(network) if groups is None else groups
+    crowd = _Blocks(network, weights, seed, lane, blocks, groups)
     log_z = network.atoms * math.log(2.0)
-    return _cooled(
-        crowd, log_z, crowd.log_weight, lambda beta: crowd.sweep(beta, sweeps, on_sweeps), share, on_step
-    )
+    return _cooled(crowd, log_z, crowd.log_weight, lambda beta: crowd.sweep(beta, sweeps, on_sweeps))
 
 
 def _cooled(
-    crowd: _Crowd,
+    crowd: _Blocks,
     log_z: float,
     gains: Callable[[], Floats],
     settle: Callable[[float], None],
-    share: float,
-    on_step: Callable[[float], object] | None,
     strength: float = 1.0,
 ) -> Population:
     """Return a population after as many steps as lead from β = 0 to 1.
@@ -155,34 +144,29 @@ def _cooled(
         if len(betas) > MAX_STEPS:
             raise LimitExceeded(
                 f"β is {betas[-1]:.3g} after {MAX_STEPS} steps (limit MAX_STEPS): weights are too far apart "
-                f"for {len(crowd.families)} states: pass more blocks, or a smaller share",
+                f"for {len(crowd.families)} states: pass more blocks",
                 limit="MAX_STEPS",
                 value=MAX_STEPS,
             )
         each = gains()
-        beta = next_beta(strength * each, betas[-1], share)
+        beta = next_beta(strength * each, betas[-1], SHARE)
         log_z += crowd.select((beta - betas[-1]) * strength * each)
         betas.append(beta)
         settle(beta)
-        if on_step is not None:
-            on_step(beta)
     return crowd.population(log_z, betas)
 
 
 def pinned_population(
-    network: Network,
+    network: GateNetwork,
     weights: Weights,
     field: tuple[Floats, float],
-    world: NDArray[np.bool_],
+    world: Bools,
     *,
     seed: int,
     blocks: int,
-    lane: int = 0,
-    groups: Groups | None = None,
-    share: float = SHARE,
-    sweeps: int = SWEEPS,
-    on_step: Callable[[float], object] | None = None,
-    on_sweeps: Callable[[], object] | None = None,
+    lane: int,
+    groups: Groups,
+    on_sweeps: Callable[[], object],
 ) -> Population:
     """Return a population that begins at one world and is let loose: what it weighs is around that world.
 
@@ -198,25 +182,25 @@ def pinned_population(
         Weights of gates, shape (gates,), and a constant: together the number of atoms as in the world.
     world
         Shape (atoms,).
+    seed, blocks, lane, groups, on_sweeps
+        As for ``population_of``.
     """
     rng = np.random.default_rng([seed, lane])
     atoms = network.atoms
     strength = math.log(max(1, atoms)) + _NEAR
     x = (rng.random((blocks, atoms, LANES)) < 1 / (1 + math.exp(strength))) != world[None, :, None]
-    held = _held(weights, field, strength)
-    crowd = _Crowd(network, held, seed, lane, blocks, groups_of(network) if groups is None else groups, x)
+    crowd = _Blocks(network, _held(weights, field, strength), seed, lane, blocks, groups, x)
 
     def settle(beta: float) -> None:
-        crowd.reweigh(_held(weights, field, strength * (1 - beta)))
-        crowd.sweep(1.0, sweeps, on_sweeps)
+        held = _held(weights, field, strength * (1 - beta))
+        crowd.blocks = [reweighted(lanes, held) for lanes in crowd.blocks]
+        crowd.sweep(1.0, SWEEPS, on_sweeps)
 
     # The first weights are those against a product of coins; then the field is taken away by steps.
     gains = crowd.log_weight() + strength * (crowd.distance(world) - atoms)
     log_z = atoms * math.log1p(math.exp(-strength)) + crowd.select(gains)
     settle(0.0)
-    if on_step is not None:
-        on_step(0.0)
-    return _cooled(crowd, log_z, lambda: crowd.distance(world), settle, share, on_step, strength)
+    return _cooled(crowd, log_z, lambda: crowd.distance(world), settle, strength)
 
 
 def _held(weights: Weights, field: tuple[Floats, float], strength: float) -> Weights:
@@ -288,18 +272,18 @@ def _log_mean(logs: Sequence[float]) -> tuple[float, float]:
     return top + math.log(mean), float(values.std(ddof=1)) / mean / math.sqrt(len(values))
 
 
-class _Crowd:
+class _Blocks:
     """The blocks of a population, as views of arrays of shape (blocks, atoms or gates, 64)."""
 
     def __init__(
         self,
-        network: Network,
+        network: GateNetwork,
         weights: Weights,
         seed: int,
         lane: int,
         blocks: int,
         groups: Groups,
-        x: NDArray[np.bool_] | None = None,
+        x: Bools | None = None,
     ) -> None:
         self.members, self.parts = groups[0], parts_of(groups)
         self.x = np.empty((blocks, network.atoms, LANES), np.uint8)
@@ -318,13 +302,9 @@ class _Crowd:
         """Return the log weights at β = 1, shape (population,)."""
         return np.concatenate([lanes.log_weight for lanes in self.blocks])
 
-    def distance(self, world: NDArray[np.bool_]) -> Floats:
+    def distance(self, world: Bools) -> Floats:
         """Return in how many atoms each state differs from a world, shape (population,)."""
         return np.concatenate([(lanes.x != world[:, None]).sum(axis=0) for lanes in self.blocks]) * 1.0
-
-    def reweigh(self, weights: Weights) -> None:
-        """Go on with other weights."""
-        self.blocks = [reweighted(lanes, weights) for lanes in self.blocks]
 
     def select(self, gains: Floats) -> float:
         """Draw the population anew by the logs of weights; return the log of the mean weight."""
@@ -354,7 +334,10 @@ class _Crowd:
     def draw(self) -> float:
         """Return a number between 0 and 1 for this sweep."""
         first = self.blocks[0]
-        return float(uniforms(words(first.seed, first.sweep, [0], [first.lane], stream=RESAMPLING))[0, 0])
+        only = np.zeros(1, np.int64)
+        return float(
+            uniforms(fill(*key_of(first.seed), only, only + first.sweep, first.lane, RESAMPLING, 1))[0, 0, 0]
+        )
 
     def renew(self, parents: Ints) -> None:
         """Put copies of their parents in all places."""
@@ -366,12 +349,11 @@ class _Crowd:
         for b, lanes in enumerate(self.blocks):
             lanes.total = np.ascontiguousarray(total[LANES * b : LANES * (b + 1)])
 
-    def sweep(self, beta: float, sweeps: int, on_sweeps: Callable[[], object] | None = None) -> None:
+    def sweep(self, beta: float, sweeps: int, on_sweeps: Callable[[], object]) -> None:
         """Do some sweeps at β everywhere, each followed by the offer of groups."""
 
         def after(_: Lanes) -> None:
-            if on_sweeps is not None:
-                on_sweeps()
+            on_sweeps()
 
         for b, lanes in enumerate(self.blocks):
             own = np.full(LANES, beta)

@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Ints
 from lbm.errors import LimitExceeded, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.ready import kernel
@@ -39,9 +40,7 @@ What is not found by then is kept, which is right too. Hard clauses of two liter
 
 _FEW: Final = 100_000  # literals up to which they are sorted by comparison
 
-Bools = NDArray[np.bool_]
 Codes = NDArray[np.int32]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,33 +129,6 @@ def presolve(problem: Clauses, *, pure: bool, fixed: Mapping[int, bool] = {}) ->
         lost=lost + cancelled,
         components=_components(np.arange(left.variables), left.literals, left.starts),
     )
-
-
-def undo(presolved: Presolved, x: Bools, *, free: Bools | None = None) -> Bools:
-    """Return worlds over the original atoms, shape (original atoms, lanes).
-
-    Parameters
-    ----------
-    x
-        Worlds over what is left, shape (presolved.problem.variables, lanes).
-    free
-        Values of the free atoms, shape (number of free atoms, lanes); None: all of them false.
-    """
-    _check_rows("x", x, len(presolved.kept))
-    worlds = np.zeros((len(presolved.fixed), x.shape[1]), bool)
-    worlds[presolved.fixed > 0] = True
-    worlds[presolved.kept - 1] = x
-    if free is not None:
-        _check_rows("free", free, len(presolved.free))
-        worlds[presolved.free - 1] = free
-    return worlds
-
-
-def _check_rows(name: str, values: Bools, rows: int) -> None:
-    if values.ndim != 2 or len(values) != rows:
-        raise ValueError(
-            f"{name} has a row per atom and a column per world, ({rows}, lanes), got {values.shape}"
-        )
 
 
 def _check(problem: Clauses, fixed: Mapping[int, bool]) -> None:
@@ -405,21 +377,12 @@ def _without_containing(clauses: Clauses, atoms: int) -> Clauses:
     rarest = least % width
     order = np.lexsort((longer.sizes, rarest))
     longer, rows, second = longer.ordered(order), _rows(rarest, atoms), second[order].astype(np.int32)
+    arrays = clauses.literals, clauses.starts, longer.literals, longer.starts, rows, second
     seen = np.full(width, -1, np.int64)
     clause = looked = 0
     while clause < len(sizes) and looked < MAX_COMPARISONS:
-        clause, more = _find_longer(
-            clauses.literals,
-            clauses.starts,
-            longer.literals,
-            longer.starts,
-            rows,
-            second,
-            clause,
-            min(CALL, MAX_COMPARISONS - looked),
-            seen,
-            contains,
-        )
+        most = min(CALL, MAX_COMPARISONS - looked)
+        clause, more = _find_longer(*arrays, clause, most, seen, contains)
         looked += more
     return clauses.where(~contains)
 

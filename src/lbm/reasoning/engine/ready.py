@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -252,19 +252,13 @@ class Kernel:
                 function.__qualname__ = self.py_func.__qualname__
             if self.piece in _NEEDS:
                 loaded(_NEEDS[self.piece])
-            compiler = loaded("compiled")
-            self._fast = (compiler.inlined if self.inline else compiler.compiled)(function)
+            self._fast = loaded("compiled").compiled(function, inline=self.inline)
         return self._fast
 
 
 def kernel(piece: str, *, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Make a function a :class:`Kernel` of a piece; ``inline``: its body is put into others that call it."""
-
-    def made(function: Callable[..., Any]) -> Kernel:
-        assert isinstance(function, FunctionType)
-        return Kernel(piece, function, inline=inline)
-
-    return made
+    return partial(Kernel, piece, inline=inline)
 
 
 # --- the process beside --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from lbm.reasoning.engine.lanes import (
     start,
     weights_of,
 )
-from lbm.reasoning.engine.network import Network
+from lbm.reasoning.engine.network import GateNetwork
 
 HOT: Final = 0.5
 """Where schedules begin: the mean size of log-odds in random states times β."""
@@ -39,28 +39,23 @@ _SMALL: Final = 0.1  # quantile of the log-odds of quenched states that ought to
 _WIDE: Final = 1000.0  # ratio of cold to hot past which β rises geometrically
 
 
-def ladder(network: Network, weights: Weights, *, seed: int) -> tuple[float, float]:
+def ladder(network: GateNetwork, weights: Weights, *, seed: int) -> tuple[float, float]:
     """Return the least and the greatest β that matter: where most flips are free, and where few are left."""
     order = np.arange(network.atoms, dtype=np.int32)
     if network.atoms > _LOOKED:
         # A copy: kernels are compiled for rows without gaps, and would be once more for others.
         order = order[:: network.atoms // _LOOKED + 1].copy()
     lanes = start(network, weights, random_states(network.atoms, seed, lane=1 << 31), seed=seed, lane=1 << 31)
-    hot = sizes(lanes, order)
+    hot = np.abs(fields(lanes, order))
     if not hot.any():
         return 1.0, 1.0
     advance(lanes, np.full(_QUENCH, 1e9 / hot.max()), rule="metropolis")
-    cold = sizes(lanes, order)
+    cold = np.abs(fields(lanes, order))
     scale = float(hot.mean())
     small = float(np.quantile(cold[cold > 0], _SMALL)) if cold.any() else scale
     least = float(np.abs(weights.numbers[weights.numbers != 0]).min()) * weights.unit
     first = HOT / scale
     return first, max(COLD / max(small, least), 2 * first)
-
-
-def sizes(lanes: Lanes, order: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Floats:
-    """Return |log-odds| of some atoms in all lanes, shape (atoms, 64)."""
-    return np.abs(fields(lanes, order))
 
 
 def rising(first: float, last: float, sweeps: int) -> Floats:
@@ -84,14 +79,14 @@ def held(first: float, last: float, sweeps: int) -> Floats:
 
 
 def tuned_penalty(
-    network: Network,
+    network: GateNetwork,
     x: ArrayLike,
     *,
     seed: int,
     share: float = 0.3,
     steps: int = 16,
     sweeps: int = 20,
-    on_sweeps: Callable[[], object] | None = None,
+    on_sweeps: Callable[[], object] = lambda: None,
 ) -> float:
     """Return a penalty under which a good share of states keep all hard formulae and chains still move.
 
@@ -107,8 +102,7 @@ def tuned_penalty(
     """
 
     def after(_: Lanes) -> None:
-        if on_sweeps is not None:
-            on_sweeps()
+        on_sweeps()
 
     soft = weights_of(network, 0.0)
     highest = float(np.log1p(np.abs(network.hard).sum()) + 2 * soft.reach * soft.unit + 5)

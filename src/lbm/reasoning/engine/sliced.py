@@ -30,9 +30,9 @@ from numpy import int64, uint64
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.reasoning.engine.lanes import Weights
-from lbm.reasoning.engine.network import Network
+from lbm.reasoning.engine.network import GateNetwork, are_clauses
 from lbm.reasoning.engine.ready import kernel
-from lbm.reasoning.engine.streams import MAX_SWEEPS, key_of, philox
+from lbm.reasoning.engine.streams import MAX_SWEEPS, MULTIPLIERS, STEPS, key_of, philox
 
 WORDS: Final = 8
 """Words of a row."""
@@ -96,34 +96,30 @@ def some(value: Row) -> bool:
 # --- what chains run on ------------------------------------------------------------------------------
 
 
-class Occurrences(NamedTuple):
-    """The clauses that each atom meets, as arrays for the kernels.
+class SlicedWires(NamedTuple):
+    """The arrays that kernels read.
 
-    Occurrences ``start[i]:start[i + 1]`` are those of atom i: up to ``middle[i]`` in clauses that pull it to
-    true, then in those that pull it to false, lighter ones first. The other literals of the clause of
-    occurrence j are ``literal[first[j]:first[j + 1]]``: twice the number of the atom, plus 1 where it is
-    wanted true. Its weight has the bits ``planes[weight[j]]``, as words without or full of ones, shape
-    (weights, SLICES); row 0 is that of weight 1. After it is added, the sum has ``top[j]`` slices at most.
-    ``bound[i]`` is the greatest |odds| that atom i can have.
+    Clause c has the literals ``literal[first[c]:first[c + 1]]``: twice the number of the atom, plus 1 where
+    it is wanted true. ``negative[c]`` is 1 where its weight is less than 0.
+
+    Atom i occurs in clauses at ``start[i]:start[i + 1]``: up to ``middle[i]`` in those that pull it to true,
+    then in those that pull it to false, lighter ones first. The other literals of the clause of occurrence j
+    are ``other[others[j]:others[j + 1]]``. Its weight has the bits ``planes[weight[j]]``, as words without or
+    full of ones, shape (weights, SLICES); row 0 is that of weight 1. After it is added, the sum has at most
+    ``top[j]`` slices. ``bound[i]`` is the greatest |odds| that atom i can have.
     """
 
+    first: NDArray[np.uint64]
+    literal: NDArray[np.uint32]
+    negative: NDArray[np.uint64]
     start: NDArray[np.uint64]
     middle: NDArray[np.uint64]
-    bound: NDArray[np.uint64]
-    first: NDArray[np.uint64]
-    literal: NDArray[np.uint32]
+    others: NDArray[np.uint64]
+    other: NDArray[np.uint32]
     weight: NDArray[np.uint32]
-    top: NDArray[np.uint8]
     planes: NDArray[np.uint64]
-
-
-class Clauses(NamedTuple):
-    """Clauses as arrays for the kernels: literals as above, sizes of weights, 1 where these are negative."""
-
-    first: NDArray[np.uint64]
-    literal: NDArray[np.uint32]
-    weight: NDArray[np.uint64]
-    negative: NDArray[np.uint64]
+    top: NDArray[np.uint8]
+    bound: NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,26 +132,19 @@ class Sliced:
         The number of atoms.
     unit
         What a weight of 1 in the arrays adds to the log weight.
-    scale
-        The common divisor by which the weights that were given are divided in the arrays.
-    most
-        The sum of the positive weights, as given: what :func:`energies` finds where every clause is kept.
     digits
         How many digits from 0 to 15 a loss can have.
-    occurrences, clauses
+    wires
         What the kernels read. Clauses of weight 0 are not among them.
     """
 
     atoms: int
     unit: float
-    scale: int
-    most: int
     digits: int
-    occurrences: Occurrences
-    clauses: Clauses
+    wires: SlicedWires
 
 
-def sliced_of(network: Network, weights: Weights) -> Sliced | None:
+def sliced_of(network: GateNetwork, weights: Weights) -> Sliced | None:
     """Return a network under whole weights as bit-sliced chains need it, or None where it does not fit.
 
     It fits if all gates are clauses over atoms, none with an atom twice; if all weights are multiples of
@@ -163,10 +152,9 @@ def sliced_of(network: Network, weights: Weights) -> Sliced | None:
     less than 2^SLICES; and if no more than MAX_READS rows are read for a literal, on average. A weight may
     be negative: then its clause is wanted false.
     """
-    wires = network.wires
-    top = np.iinfo(wires.low.dtype).max
-    clauses = (wires.low == 1) & (wires.mask == top) & (wires.span == top - 1)
-    if not weights.whole or not clauses.all() or len(wires.upper) or len(wires.step_gate):
+    gates = network.wires
+    clauses = weights.whole and are_clauses(gates.low, gates.span).all()
+    if not clauses or len(gates.upper) or len(gates.step_gate):
         return None
     numbers = np.asarray(weights.numbers, np.int64)
     used = numbers != 0
@@ -179,69 +167,42 @@ def sliced_of(network: Network, weights: Weights) -> Sliced | None:
     literal = (2 * child + sign).astype(np.uint32)
     first = np.concatenate([[0], np.cumsum(lengths)])
     size, negative = np.abs(numbers[used]) // scale, numbers[used] < 0
-    occurrences = _occurrences(
-        network.atoms, child, sign ^ np.repeat(negative, lengths), literal, first, size
-    )
-    if occurrences is None:
-        return None
-    return Sliced(
-        network.atoms,
-        weights.unit * scale,
-        scale,
-        int(numbers[numbers > 0].sum()),
-        -(-int(occurrences.bound.max(initial=0)).bit_length() // 4),
-        occurrences,
-        Clauses(first.astype(np.uint64), literal, size.astype(np.uint64), negative.astype(np.uint64)),
-    )
-
-
-def _occurrences(
-    atoms: int,
-    atom: NDArray[np.int64],
-    to_true: NDArray[np.bool_],
-    literal: NDArray[np.uint32],
-    first: NDArray[np.int64],
-    size: NDArray[np.int64],
-) -> Occurrences | None:
-    """Return the occurrences of all atoms, given the literals of all clauses one by one; None: too heavy."""
-    owner = np.repeat(np.arange(len(size)), np.diff(first))
-    order = np.lexsort((owner, size[owner], ~to_true, atom))
-    clause, side = owner[order], 2 * atom[order] + ~to_true[order]
+    # Occurrences: by atom, those that pull it to true before the others, lighter ones first.
+    owner = np.repeat(np.arange(len(size)), lengths)
+    to_false = sign == np.repeat(negative, lengths)
+    order = np.lexsort((owner, size[owner], to_false, child))
+    clause, side = owner[order], 2 * child[order] + to_false[order]
     sums = np.concatenate([[0], np.cumsum(size[clause])])
-    ends = np.searchsorted(side, np.arange(2 * atoms + 1))
+    ends = np.searchsorted(side, np.arange(2 * network.atoms + 1))
     pull = np.diff(sums[ends])
     if pull.max(initial=0) >= 1 << SLICES:
         return None
     so_far = sums[1:] - np.repeat(sums[ends[:-1]], np.diff(ends))
-    others = np.diff(first)[clause] - 1
+    others = lengths[clause] - 1
     after = np.concatenate([[0], np.cumsum(others)])
     at = np.arange(after[-1]) - np.repeat(after[:-1] - first[clause], others)
     at += at >= np.repeat(order, others)  # the literal itself is left out
     kinds, kind = np.unique(np.append(1, size), return_inverse=True)  # no size is less than 1
     bits = (kinds[:, None] >> np.arange(SLICES)) & 1
-    return Occurrences(
-        ends[::2].astype(np.uint64),
-        ends[1::2].astype(np.uint64),
-        pull.reshape(-1, 2).max(axis=1).astype(np.uint64),
-        after.astype(np.uint64),
-        literal[at],
-        kind[1:][clause].astype(np.uint32),
-        np.searchsorted(1 << np.arange(SLICES), so_far, side="right").astype(np.uint8),
-        np.where(bits > 0, ~np.uint64(0), np.uint64(0)),
+    bound = pull.reshape(-1, 2).max(axis=1)
+    wires = SlicedWires(
+        first=first.astype(np.uint64),
+        literal=literal,
+        negative=negative.astype(np.uint64),
+        start=ends[::2].astype(np.uint64),
+        middle=ends[1::2].astype(np.uint64),
+        others=after.astype(np.uint64),
+        other=literal[at],
+        weight=kind[1:][clause].astype(np.uint32),
+        planes=np.where(bits > 0, ~np.uint64(0), np.uint64(0)),
+        top=np.searchsorted(1 << np.arange(SLICES), so_far, side="right").astype(np.uint8),
+        bound=bound.astype(np.uint64),
     )
+    digits = -(-int(bound.max(initial=0)).bit_length() // 4)
+    return Sliced(network.atoms, weights.unit * scale, digits, wires)
 
 
 # --- states ------------------------------------------------------------------------------------------
-
-
-def pack(states: ArrayLike) -> Rows:
-    """Return states (atoms, 512) as rows, shape (atoms, 8): chain l is bit l % 64 of word l // 64."""
-    true = np.asarray(states) != 0
-    if true.ndim != 2 or true.shape[1] != CHAINS:
-        raise ValueError(f"expected states of shape (atoms, {CHAINS}), got shape {true.shape}")
-    x = _rows(len(true))
-    x[:] = np.ascontiguousarray(np.packbits(true, axis=1, bitorder="little")).view("<u8")
-    return x
 
 
 def unpack(x: Rows, chains: ArrayLike | None = None) -> NDArray[np.bool_]:
@@ -260,8 +221,7 @@ def random_rows(atoms: int, *, seed: int, lane: int = 0) -> Rows:
     step = 1 << 14  # atoms at once: their counters take memory
     for begin in range(0, atoms, step):
         some_atoms = np.arange(begin, min(atoms, begin + step), dtype=np.uint64)[:, None]
-        parts = np.broadcast_arrays(some_atoms, np.uint64(0), words, np.uint64(STREAM - 1))
-        low, high = philox(np.stack(parts), key_of(seed))[:2].astype(np.uint64)
+        low, high = philox((some_atoms, 0, words, STREAM - 1), key_of(seed))[:2].astype(np.uint64)
         x[begin : begin + step] = low | (high << np.uint64(32))
     return x
 
@@ -282,8 +242,7 @@ def _word_of(lane: int) -> np.uint64:
 
 # --- the kernels -------------------------------------------------------------------------------------
 
-_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_M0, _M1 = MULTIPLIERS
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _0, _1, _2, _3, _4, _16, _64 = (np.uint64(number) for number in (0, 1, 2, 3, 4, 16, 64))
 
@@ -329,12 +288,12 @@ def _all_false(literal: Any, begin: Any, end: Any, x: Any) -> Any:
 
 
 @kernel("sliced", inline=True)
-def _lost(clauses: Any, c: Any, x: Any) -> Any:
+def _lost(wires: Any, c: Any, x: Any) -> Any:
     """Return the row of the chains in which a clause is not as its weight wants it."""
-    begin, end = clauses.first[c], clauses.first[c + _1]
+    begin, end = wires.first[c], wires.first[c + _1]
     if len(x) > CACHED:
-        _bring(clauses.literal, begin + uint64(_AHEAD), end + uint64(_AHEAD), x)
-    return _all_false(clauses.literal, begin, end, x) ^ spread(clauses.negative[c])
+        _bring(wires.literal, begin + uint64(_AHEAD), end + uint64(_AHEAD), x)
+    return _all_false(wires.literal, begin, end, x) ^ spread(wires.negative[c])
 
 
 @kernel("sliced", inline=True)
@@ -405,11 +364,11 @@ def _spell(factors: Any, ones: Any, far: Any) -> None:
 
 
 @kernel("sliced")
-def _keep(clauses: Any, begin: Any, end: Any, x: Any, kept_in: Any) -> bool:
+def _keep(wires: Any, begin: Any, end: Any, x: Any, kept_in: Any) -> bool:
     """Take from row 0 of ``kept_in`` the chains that lose a clause, and return whether any is left."""
     left = row(kept_in, _0)
     for number in range(begin, end):
-        left = left & ~_lost(clauses, uint64(number), x)
+        left = left & ~_lost(wires, uint64(number), x)
         if not some(left):
             break
     put(kept_in, _0, left)
@@ -417,26 +376,7 @@ def _keep(clauses: Any, begin: Any, end: Any, x: Any, kept_in: Any) -> bool:
 
 
 @kernel("sliced")
-def _lose(clauses: Any, begin: Any, end: Any, x: Any, sums: Any) -> None:
-    """Add to 64 slices the sizes of the weights that each chain loses by these clauses."""
-    for number in range(begin, end):
-        c = uint64(number)
-        lost = _lost(clauses, c, x)
-        if not some(lost):
-            continue
-        weight, carry, k = clauses.weight[c], spread(_0), _0
-        while weight > _0 or some(carry):
-            old, more = row(sums, k), lost & spread(weight & _1)
-            put(sums, k, old ^ more ^ carry)
-            carry = (old & more) | (carry & (old ^ more))
-            weight >>= _1
-            k += _1
-
-
-@kernel("sliced")
-def _sweeps(
-    occurrences: Any, clauses: Any, x: Any, order: Any, factors: Any, scratch: Any, sweep: Any, stop: Any
-) -> int:
+def _sweeps(wires: Any, x: Any, order: Any, factors: Any, scratch: Any, sweep: Any, stop: Any) -> int:
     """Do one sweep for every row of ``factors`` and return how many were done.
 
     Parameters
@@ -464,19 +404,19 @@ def _sweeps(
             i = uint64(order[o])
             if len(x) > CACHED and o + 1 < len(order):
                 j = uint64(order[o + 1])
-                begin, end = occurrences.start[j], occurrences.start[j + _1]
-                _bring(occurrences.literal, occurrences.first[begin], occurrences.first[end], x)
+                begin, end = wires.start[j], wires.start[j + _1]
+                _bring(wires.other, wires.others[begin], wires.others[end], x)
 
             # --- the weights that pull to true, and those that pull to false
-            j, end, base, top, high = occurrences.start[i], occurrences.middle[i], _0, _0, _0
+            j, end, base, top, high = wires.start[i], wires.middle[i], _0, _0, _0
             while True:
                 while j < end:
-                    begin, after = occurrences.first[j], occurrences.first[j + _1]
-                    matters = _all_false(occurrences.literal, begin, after, x)
-                    while top < uint64(occurrences.top[j]):
+                    begin, after = wires.others[j], wires.others[j + _1]
+                    matters = _all_false(wires.other, begin, after, x)
+                    while top < uint64(wires.top[j]):
                         put(sums, base + top, none)
                         top += _1
-                    kind, k = uint64(occurrences.weight[j]), _0
+                    kind, k = uint64(wires.weight[j]), _0
                     if kind == _0:
                         while k < top:
                             old = row(sums, base + k)
@@ -486,14 +426,14 @@ def _sweeps(
                     else:
                         carry = none
                         while k < top:
-                            old, more = row(sums, base + k), matters & splat(occurrences.planes[kind, k])
+                            old, more = row(sums, base + k), matters & splat(wires.planes[kind, k])
                             put(sums, base + k, old ^ more ^ carry)
                             carry = (old & more) | (carry & (old ^ more))
                             k += _1
                     j += _1
                 if base > _0:
                     break
-                end, base, high, top = occurrences.start[i + _1], false, top, _0
+                end, base, high, top = wires.start[i + _1], false, top, _0
             slices = max(high, top)
             while high < slices:
                 put(sums, high, none)
@@ -545,7 +485,7 @@ def _sweeps(
                         flip = flip | ~(differ | row(bits, _0))
                     k = _0
                     while k < _4:
-                        one, g, bound = none, _0, occurrences.bound[i]
+                        one, g, bound = none, _0, wires.bound[i]
                         while g < digits:
                             v = _16 * g
                             last = v + min(far[d, g], bound)
@@ -567,7 +507,7 @@ def _sweeps(
             put(x, i, state ^ flip)
         if stop:
             put(bits, _0, spread(_1))
-            if _keep(clauses, int64(0), len(clauses.weight), x, bits):
+            if _keep(wires, int64(0), len(wires.negative), x, bits):
                 return s + 1
     return len(factors)
 
@@ -583,7 +523,6 @@ def advance_sliced(
     seed: int,
     sweep: int = 0,
     lane: int = 0,
-    order: ArrayLike | None = None,
     stop: bool = False,
 ) -> int:
     """Do a sweep of Metropolis at every β, in place, and return how many were done.
@@ -594,14 +533,12 @@ def advance_sliced(
     Parameters
     ----------
     x
-        States as rows, shape (atoms, 8): from :func:`pack` or :func:`random_rows`.
+        States as rows, shape (atoms, 8), as from :func:`random_rows`: chain l is bit l % 64 of word l // 64.
     betas
         Multiply the log weight; shape (sweeps,), from 0 up to infinity.
     seed, sweep, lane
         The random streams: their seed, the number of the first sweep, and that of the first chain, a multiple
         of 64.
-    order
-        The atoms in the order in which they are updated, none twice; by default all. The others stay.
     stop
         End after the first sweep that leaves some chain with every clause kept.
     """
@@ -611,39 +548,23 @@ def advance_sliced(
     if not 0 <= sweep <= MAX_SWEEPS - len(values):
         raise ValueError(f"expected sweeps from 0 to {MAX_SWEEPS - 1}, got {len(values)} from {sweep} on")
     _check(sliced, x)
-    atoms = _order(sliced.atoms, order)
     digits = max(1, sliced.digits)
     ones, far = np.empty((64, 16 * digits), np.uint64), np.empty((64, digits), np.uint64)
     keys = _keys(seed, lane)
     scratch = Scratch(_rows(2 * (SLICES + 4)), _rows(16 * digits), _rows(4), keys, ones, far)
-    parts = sliced.occurrences, sliced.clauses, x
-    work = len(sliced.occurrences.literal) + 50 * len(atoms) + 300 * digits
-    pieces = np.array_split(atoms, -(-work // WORK))
+    work = len(sliced.wires.other) + 50 * sliced.atoms + 300 * digits
+    pieces = np.array_split(np.arange(sliced.atoms, dtype=np.uint32), -(-work // WORK))
     step = max(1, WORK // work)
     done = 0
     while done < len(values):
         factors = _factors(values[done : done + step], sliced.unit, digits)
         for piece in pieces[:-1]:
-            _sweeps(*parts, piece, factors, scratch, sweep + done, False)
+            _sweeps(sliced.wires, x, piece, factors, scratch, sweep + done, False)
         short = stop and len(pieces) == 1
-        done += _sweeps(*parts, pieces[-1], factors, scratch, sweep + done, short)
+        done += _sweeps(sliced.wires, x, pieces[-1], factors, scratch, sweep + done, short)
         if stop and (some(scratch.bits[0]) if short else some(kept(sliced, x))):
             break
     return done
-
-
-def energies(sliced: Sliced, x: Rows) -> NDArray[np.int64]:
-    """Return the log weight of each chain, shape (512,): the sum of the weights of the clauses that are true.
-
-    It is in units of the weights that were given, and without their constant.
-    """
-    _check(sliced, x)
-    sums = _rows(64)
-    for begin, end in _shares(sliced.clauses):
-        _lose(sliced.clauses, begin, end, x, sums)
-    used = np.flatnonzero(sums.any(axis=1))
-    lost = (unpack(sums[used]).astype(np.int64) << used[:, None]).sum(axis=0)
-    return np.asarray(sliced.most - sliced.scale * lost)
 
 
 def kept(sliced: Sliced, x: Rows) -> Row:
@@ -654,17 +575,11 @@ def kept(sliced: Sliced, x: Rows) -> Row:
     """
     _check(sliced, x)
     left = ~_rows(1)
-    for begin, end in _shares(sliced.clauses):
-        if not _keep(sliced.clauses, begin, end, x, left):
+    number, calls = len(sliced.wires.negative), max(1, -(-4 * len(sliced.wires.literal) // WORK))
+    for begin, end in pairwise(number * k // calls for k in range(calls + 1)):
+        if not _keep(sliced.wires, begin, end, x, left):
             break
     return np.asarray(left[0])
-
-
-def _shares(clauses: Clauses) -> list[tuple[int, int]]:
-    """Return the ranges of clauses that compiled calls take."""
-    number = len(clauses.weight)
-    calls = max(1, -(-4 * len(clauses.literal) // WORK))
-    return list(pairwise(number * k // calls for k in range(calls + 1)))
 
 
 def _check(sliced: Sliced, x: Rows) -> None:
@@ -677,21 +592,10 @@ def _check(sliced: Sliced, x: Rows) -> None:
         )
 
 
-def _order(atoms: int, order: ArrayLike | None) -> NDArray[np.uint32]:
-    """Return the atoms to update, in order."""
-    if order is None:
-        return np.arange(atoms, dtype=np.uint32)
-    found = np.asarray(order, np.int64)
-    inside = found.ndim == 1 and not ((found < 0) | (found >= atoms)).any()
-    if not inside or np.bincount(found).max(initial=0) > 1:
-        raise ValueError(f"expected an order of atoms from 0 to {atoms - 1}, none twice, got {found}")
-    return found.astype(np.uint32)
-
-
 def _keys(seed: int, lane: int) -> Rows:
     """Return the keys of the generator's rounds, two rows each, and the numbers of the words."""
     keys = _rows(21)
-    for half, (key, step) in enumerate(zip(key_of(seed), (_W0, _W1), strict=True)):
+    for half, (key, step) in enumerate(zip(key_of(seed), STEPS, strict=True)):
         keys[half:20:2] = ((key + np.arange(10, dtype=np.uint64) * step) & _LOW)[:, None]
     keys[20] = _word_of(lane) + np.arange(WORDS, dtype=np.uint64)
     return keys

@@ -14,6 +14,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import lower_builtin, models, register_model, type_callable
 
+from lbm.reasoning.engine.compiled import BYTES, I32, prefetch
 from lbm.reasoning.engine.sliced import WORDS, fetch, put, row, some, splat, spread
 
 
@@ -26,8 +27,6 @@ class _RowType(types.Type):
 
 _VECTOR: Final = ir.VectorType(ir.IntType(64), WORDS)
 _WIDE: Final = ir.IntType(64 * WORDS)
-_I32: Final = ir.IntType(32)
-_BYTES: Final = ir.IntType(8).as_pointer()
 
 
 @register_model(_RowType)
@@ -67,10 +66,7 @@ def _store(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 
 def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    kind = ir.FunctionType(ir.VoidType(), [_BYTES, _I32, _I32, _I32])
-    function = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], kind)
-    how = (ir.Constant(_I32, number) for number in (0, 3, 1))  # to be read, soon, as data
-    builder.call(function, [_place(context, builder, signature, values, _BYTES), *how])
+    prefetch(builder, _place(context, builder, signature, values, BYTES), write=False)
     return context.get_dummy_value()
 
 
@@ -83,8 +79,8 @@ def _fill_bits(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 
 def _filled(builder: Any, word: Any) -> Any:
-    first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), word, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, WORDS), [0] * WORDS))
+    first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), word, ir.Constant(I32, 0))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(I32, WORDS), [0] * WORDS))
 
 
 def _test(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001

@@ -9,7 +9,8 @@ A word has 31 random bits; it stands for the number u = (word + 1/2) / 2^31, nev
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,42 +28,22 @@ _LOW: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
 
 
-def philox(counter: ArrayLike, key: ArrayLike, rounds: int = _ROUNDS) -> NDArray[np.uint32]:
-    """Return the four 32-bit words of each counter, shape (4, ...); counters have that shape, too."""
-    c0, c1, c2, c3 = np.asarray(counter, np.uint64)
+def philox(counter: Sequence[ArrayLike], key: Sequence[ArrayLike]) -> NDArray[np.uint32]:
+    """Return the four 32-bit words of each counter, shape (4, ...); a counter is four arrays."""
+    c0, c1, c2, c3 = np.broadcast_arrays(*(np.asarray(part, np.uint64) for part in counter))
     k0, k1 = np.asarray(key, np.uint64)
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         p, q = MULTIPLIERS[0] * c0, MULTIPLIERS[1] * c2
-        c0, c1, c2, c3 = (q >> _HALF) ^ c1 ^ k0, q & _LOW, (p >> _HALF) ^ c3 ^ k1, p & _LOW
+        c0, c2 = q >> _HALF, p >> _HALF
+        c0 ^= c1
+        c0 ^= k0
+        c2 ^= c3
+        c2 ^= k1
+        q &= _LOW
+        p &= _LOW
+        c1, c3 = q, p
         k0, k1 = (k0 + STEPS[0]) & _LOW, (k1 + STEPS[1]) & _LOW
-    return np.stack([c0, c1, c2, c3]).astype(np.uint32)
-
-
-def words(
-    seed: int, sweep: int, atoms: ArrayLike, chains: ArrayLike, *, stream: int = 0
-) -> NDArray[np.uint32]:
-    """Return the words of some atoms in some chains, shape (atoms, chains).
-
-    Parameters
-    ----------
-    seed
-        From 0 up to 2^64 - 1.
-    sweep
-        The number of the sweep.
-    atoms, chains
-        Their numbers.
-    stream
-        What the words are for: the same position in another stream is another word.
-    """
-    which = np.asarray(atoms, np.uint64)[:, None]
-    lanes = np.asarray(chains, np.uint64)[None, :]
-    shape = np.broadcast_shapes(which.shape, lanes.shape)
-    counter: list[Any] = [which >> np.uint64(2), np.uint64(sweep), lanes, np.uint64(stream)]
-    four = philox([np.broadcast_to(part, shape) for part in counter], key_of(seed))
-    chosen = np.take_along_axis(
-        four, np.broadcast_to(which & np.uint64(3), shape)[None].astype(np.intp), axis=0
-    )
-    return np.asarray(chosen[0] >> np.uint32(32 - BITS))
+    return np.stack([part.astype(np.uint32) for part in (c0, c1, c2, c3)])
 
 
 def uniforms(numbers: NDArray[np.uint32]) -> NDArray[np.float64]:

@@ -26,11 +26,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lbm.arrays import Bytes, Floats, Ints
+from lbm.arrays import Bytes, Floats, Ints, slices
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, reweighted, start
-from lbm.reasoning.engine.network import LANES, Network
-from lbm.reasoning.engine.streams import BITS, key_of, philox, uniforms
+from lbm.reasoning.engine.network import LANES, GateNetwork, are_clauses
+from lbm.reasoning.engine.plain import fill
+from lbm.reasoning.engine.streams import key_of, uniforms
 
 LADDERS: Final = 4
 """The least number of ladders in a block: chains to compare with each other."""
@@ -100,19 +101,17 @@ class Cold:
 
 
 def tempered(
-    network: Network,
+    network: GateNetwork,
     weights: Weights,
     x: ArrayLike,
     *,
     seed: int,
     lane: int = 0,
     groups: Groups | None = None,
-    hot: float | None = None,
     betas: ArrayLike | None = None,
     burn_in: int = BURN_IN,
-    thin: int = 1,
     seeds: ArrayLike | None = None,
-    on_sweep: Callable[[int], object] | None = None,
+    on_sweep: Callable[[int], object] = lambda _: None,
 ) -> Iterator[Cold]:
     """Yield the cold states of all ladders of a block of lanes, without end.
 
@@ -127,15 +126,10 @@ def tempered(
         The streams; lane l has the number ``lane + l``. Draws depend on nothing else.
     groups
         Atoms that are offered to flip together after every sweep; by default those of ``groups_of``.
-    hot
-        The hottest β, above 0 and at most 1; by default one where chains certainly forget, see ``coupling``.
-        Few rungs are enough if chains are known to move freely at a greater one.
     betas
         Rungs to use, rising to 1, instead of those that would be found; at most RUNGS.
     burn_in
         Sweeps before those that are yielded.
-    thin
-        Sweeps for each draw.
     seeds
         Worlds, shape (atoms, worlds), that the cold ends of half of the ladders are put in once rungs have
         been found, each of up to SEEDED ladders. That is then yielded first, and of the burn-in only what
@@ -144,10 +138,6 @@ def tempered(
         Called with the number of sweeps done after each of them, in the burn-in too. What it raises ends the
         work.
     """
-    if thin < 1:
-        raise ValueError(f"expected thin from 1 up, got {thin}: it is the number of sweeps for each draw")
-    if hot is not None and not 0 < hot <= 1:
-        raise ValueError(f"expected hot above 0 and at most 1, got {hot}: it is the least β of all rungs")
     rungs = None if betas is None else np.asarray(betas, np.float64)
     if rungs is not None and not _fine(rungs):
         raise ValueError(
@@ -160,11 +150,9 @@ def tempered(
             "pass betas to do without"
         )
     lanes = start(network, weights, x, seed=seed, lane=lane)
-    if hot is None:
-        hot = FREE / max(FREE, coupling(network, weights))
     block = _Block(lanes, groups_of(network) if groups is None else groups, on_sweep)
     worlds = None if seeds is None else np.asarray(seeds, np.uint8)
-    return _draws(block, hot, rungs, burn_in, thin, worlds)
+    return _draws(block, rungs, burn_in, worlds)
 
 
 def exchange_chance(betas: Floats, log_weight: Floats) -> Floats:
@@ -176,7 +164,7 @@ def exchange_chance(betas: Floats, log_weight: Floats) -> Floats:
         return np.exp(np.minimum(0.0, np.diff(betas)[:, None] * -np.diff(log_weight, axis=0)))
 
 
-def coupling(network: Network, weights: Weights) -> float:
+def coupling(network: GateNetwork, weights: Weights) -> float:
     """Return a bound on how far the atoms together sway any one of them, at β = 1; it is proportional to β.
 
         max_i Σ_j max_x |P(x_i | x) - P(x_i | x with x_j flipped)|  <=  max_i Σ_g (k_g - 1) |w_g| c_g
@@ -188,14 +176,10 @@ def coupling(network: Network, weights: Weights) -> float:
     wires = network.wires
     met = [np.bincount(gates, minlength=network.gates) for _, gates in wires.meetings()]
     below = sum(met[1:], start=met[0])
-    top = np.iinfo(wires.span.dtype).max
-    clause = (below == met[0]) & (wires.low == 1) & (wires.mask != 1) & (wires.span == top - 1)
+    clause = (below == met[0]) & are_clauses(wires.low, wires.span)
     sizes = np.abs(weights.numbers.astype(np.float64)) * weights.unit
     share = sizes * np.maximum(below - 1, 0) * np.where(clause, 0.25, 0.5)
-    sums = np.zeros(network.atoms)
-    for starts, gates in wires.meetings():
-        sums += np.diff(np.concatenate([[0.0], np.cumsum(share[gates])])[starts])
-    return float(sums.max(initial=0.0))
+    return network.reach(share)
 
 
 def _fine(betas: Floats) -> bool:
@@ -216,7 +200,7 @@ class _Block:
     at β = 0 and are never looked at.
     """
 
-    def __init__(self, lanes: Lanes, groups: Groups, on_sweep: Callable[[int], object] | None) -> None:
+    def __init__(self, lanes: Lanes, groups: Groups, on_sweep: Callable[[int], object]) -> None:
         self.lanes, self.on_sweep = lanes, on_sweep
         self.members, self.parts = groups[0], parts_of(groups)
         self.firm, self.loose = np.flatnonzero(lanes.network.hard), np.flatnonzero(lanes.network.soft)
@@ -259,8 +243,7 @@ class _Block:
         self.sweeps += 1
         if len(self.betas) > 1:
             self._exchange(exchange_chance(self.betas, log_weight))
-        if self.on_sweep is not None:
-            self.on_sweep(lanes.sweep)
+        self.on_sweep(lanes.sweep)
         return log_weight
 
     def _exchange(self, chance: Floats) -> None:
@@ -268,7 +251,9 @@ class _Block:
         self.chances += chance.mean(axis=1)
         at = lanes.sweep % _BATCH
         if at == 0 or self.luck is None:
-            self.luck = _luck(lanes.seed, lanes.sweep - at, lanes.lane, *chance.shape)
+            quads, sweeps = np.arange(-(-len(chance) // 4)), lanes.sweep - at + np.arange(_BATCH)
+            found = fill(*key_of(lanes.seed), quads, sweeps, lanes.lane, SWAPS, chance.shape[1])
+            self.luck = uniforms(found[:, : len(chance)])
         low = np.arange(lanes.sweep % 2, len(chance), 2)
         agreed = self.luck[at, low] < chance[low]
         below, above = self.lane_at[low], self.lane_at[low + 1]
@@ -291,32 +276,16 @@ class _Block:
 
 def _sum(lanes: Lanes, at: Ints, gates: NDArray[np.intp], values: Floats) -> Floats:
     """Return the sum of the values of those gates that are true, for some lanes."""
-    wires = lanes.network.wires
     total = np.zeros(len(at))
-    step = 1 << 16
-    for begin in range(0, len(gates), step):
-        some = gates[begin : begin + step]
-        off = (lanes.counts[some[:, None], at] - wires.low[some, None]) & wires.mask[some, None]
-        total += values[some] @ (off <= wires.span[some, None])
+    for part in slices(len(gates), 1 << 16):
+        some = gates[part]
+        total += values[some] @ lanes.network.wires.truth(lanes.counts[some[:, None], at], some)
     return total
 
 
-def _luck(seed: int, sweep: int, lane: int, gaps: int, ladders: int) -> Floats:
-    """Return the numbers that decide exchanges in _BATCH sweeps, shape (sweeps, gaps, ladders).
-
-    They are those of ``words(seed, sweep, range(gaps), range(lane, lane + ladders), stream=SWAPS)``.
-    """
-    quads = np.arange(-(-gaps // 4), dtype=np.uint64)[None, :, None]
-    sweeps = np.arange(sweep, sweep + _BATCH, dtype=np.uint64)[:, None, None]
-    chains = np.arange(lane, lane + ladders, dtype=np.uint64)[None, None, :]
-    four = philox(np.stack(np.broadcast_arrays(quads, sweeps, chains, np.uint64(SWAPS))), key_of(seed))
-    rows = four.transpose(1, 2, 0, 3).reshape(_BATCH, -1, ladders)[:, :gaps]
-    return uniforms(rows >> np.uint32(32 - BITS))
-
-
-def _draws(
-    block: _Block, hot: float, betas: Floats | None, burn_in: int, thin: int, seeds: Bytes | None
-) -> Iterator[Cold]:
+def _draws(block: _Block, betas: Floats | None, burn_in: int, seeds: Bytes | None) -> Iterator[Cold]:
+    # Where the hot end is, chains certainly forget.
+    hot = FREE / max(FREE, coupling(block.lanes.network, block.lanes.weights))
     if betas is None and hot == 1:
         betas = np.ones(1)
     elif betas is None:
@@ -330,8 +299,7 @@ def _draws(
     for _ in range(burn_in):
         block.sweep()
     while True:
-        for _ in range(thin):
-            block.sweep()
+        block.sweep()
         yield block.cold()
 
 

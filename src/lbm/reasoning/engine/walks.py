@@ -16,13 +16,13 @@ versus break; 2012]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy import float64, int64, uint64
 from numpy.typing import NDArray
 
+from lbm.arrays import Ints
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import key_of
@@ -42,23 +42,16 @@ BREAKS: Final = (0.9, 2.06, 3.0)
 STREAM: Final = 5
 """The random stream that walks draw from, beside those of chains."""
 
-Ints = NDArray[np.int64]
 
 _MAX: Final = 1 << 62  # no sum of weights leaves 64 bits
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ground:
-    """Clauses and where each atom occurs.
+class Ground(NamedTuple):
+    """The arrays that kernels read: clauses, each literal once and none always true, and where atoms occur.
 
-    Attributes
-    ----------
-    literals, starts
-        The clauses, each literal once and none that is always true.
-    weights
-        Shape (clauses,): what a false clause costs. A hard one costs more than any flip can gain otherwise.
-    first, places
-        Atom i occurs in the clauses ``places[first[i]:first[i + 1]]``, negated where that is ~clause.
+    Clause c is ``literals[starts[c]:starts[c + 1]]`` and costs ``weights[c]`` where it is false; a hard one
+    costs more than any flip can gain otherwise. Atom i occurs in the clauses
+    ``places[first[i]:first[i + 1]]``, negated where that is ~clause.
     """
 
     literals: NDArray[np.int32]
@@ -104,7 +97,7 @@ def walk(ground: Ground, x: NDArray[np.uint8], *, idle: int, seed: int, number: 
     ``number`` tells walks of one seed apart. Not more than MAX_FLIPS are made.
     """
     best, rest = x.copy(), REST[number % 2]
-    cost, flips = _walk(*_arrays(ground), x.copy(), best, idle, MAX_FLIPS, rest, MORE, *key_of(seed), number)
+    cost, flips = _walk(*ground, x.copy(), best, idle, MAX_FLIPS, rest, MORE, *key_of(seed), number)
     return Walk(best, int(cost), int(flips))
 
 
@@ -118,12 +111,8 @@ def focused(ground: Ground, x: NDArray[np.uint8], *, flips: int, seed: int, numb
     long = len(ground.literals) > 3.5 * len(ground.weights)
     most = int(np.diff(ground.first).max(initial=0))
     weights = (BREAKS[0] + np.arange(most + 1)) ** -BREAKS[2 if long else 1]
-    cost, done = _focused(*_arrays(ground), end, min(flips, MAX_FLIPS), weights, *key_of(seed), number)
+    cost, done = _focused(*ground, end, min(flips, MAX_FLIPS), weights, *key_of(seed), number)
     return Walk(end, int(cost), int(done))
-
-
-def _arrays(ground: Ground) -> tuple[NDArray[np.int32], Ints, Ints, Ints, NDArray[np.int32]]:
-    return ground.literals, ground.starts, ground.weights, ground.first, ground.places
 
 
 @kernel("walks")

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +32,7 @@ def warm(pieces: tuple[str, ...] | None = None) -> Iterator[str]:
     where = ready.directory()
     waiting = list(pieces or ready.PIECES)
     while waiting:
-        with ready.locked(where) if where is not None else _nobody() as mine:
+        with ready.locked(where) if where is not None else nullcontext(True) as mine:
             done = ready.done()
             yield from (piece for piece in waiting if piece in done)
             waiting = [piece for piece in waiting if piece not in done]
@@ -47,14 +47,6 @@ def warm(pieces: tuple[str, ...] | None = None) -> Iterator[str]:
             time.sleep(_WAIT)
 
 
-class _nobody:  # noqa: N801 - stands for a function
-    def __enter__(self) -> bool:
-        return True
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
 def compile_piece(piece: str) -> None:
     """Call every kernel of a piece with the types that questions have."""
     name, *kinds = piece.split()
@@ -66,9 +58,8 @@ def compile_piece(piece: str) -> None:
 
 def _lanes(weights: str, counts: str) -> None:
     from lbm.reasoning.engine.groups import groups_of
-    from lbm.reasoning.engine.lanes import advance, jump, random_states, start, weights_of
+    from lbm.reasoning.engine.lanes import advance, fields, jump, random_states, start, weights_of
     from lbm.reasoning.engine.network import network_of_clauses
-    from lbm.reasoning.engine.schedule import sizes
 
     size = 3 if counts == "uint8" else 255
     literals = np.concatenate([np.arange(1, size + 1), [-1, 2, 1, -2]]).astype(np.int32)
@@ -81,7 +72,7 @@ def _lanes(weights: str, counts: str) -> None:
     for rule in _RULES:
         advance(lanes, [0.0, 0.5], rule=rule)
         advance(lanes, np.zeros((1, 64)), rule=rule)
-    sizes(lanes, np.arange(2, dtype=np.int32))
+    fields(lanes, np.arange(2, dtype=np.int32))
     jump(lanes, *groups_of(network), 0.5)
 
 
@@ -104,11 +95,8 @@ def _walks() -> None:
 
     ground = ground_of(_problem())
     assert ground is not None
-    x = np.zeros((6, 64), np.uint8)
-    for start in (
-        x[:, 0],
-        x[:, 0].copy(),
-    ):  # columns of states, as chains leave them, and states by themselves
+    column = np.zeros((6, 64), np.uint8)[:, 0]
+    for start in (column, column.copy()):  # of states, as chains leave them, and states by themselves
         walk(ground, start, idle=5, seed=0)
         focused(ground, start, flips=5, seed=0)
 
@@ -116,7 +104,7 @@ def _walks() -> None:
 def _sliced() -> None:
     from lbm.reasoning.engine.lanes import weights_of
     from lbm.reasoning.engine.network import network_of_clauses
-    from lbm.reasoning.engine.sliced import advance_sliced, energies, kept, random_rows, sliced_of
+    from lbm.reasoning.engine.sliced import advance_sliced, kept, random_rows, sliced_of
 
     literals, starts = np.array([1, 2, 3, -1, 2], np.int32), np.array([0, 3, 5])
     network = network_of_clauses(3, literals, starts, np.array([1.0, 2.0]), np.zeros(2))
@@ -125,7 +113,6 @@ def _sliced() -> None:
     rows = random_rows(3, seed=0)
     for stop in (False, True):
         advance_sliced(sliced, rows, np.ones(2), seed=0, stop=stop)
-    energies(sliced, rows)
     kept(sliced, rows)
 
 

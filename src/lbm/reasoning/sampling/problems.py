@@ -29,7 +29,7 @@ from lbm.reasoning.components.apart import Component, Split, exponent
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
 from lbm.reasoning.engine.lanes import Weights, advance, jump, random_states, start, weights_of
-from lbm.reasoning.engine.network import LANES, Network, network_of
+from lbm.reasoning.engine.network import LANES, GateNetwork, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.engine.tempering import Cold, tempered
@@ -135,7 +135,7 @@ def logical(
     return Problem(run, atoms, _distinct(starts), known.places, partial(_impossible, theory, budget))
 
 
-def penalty_for(network: Network, starts: Bools, rng: np.random.Generator, budget: Budget) -> float:
+def penalty_for(network: GateNetwork, starts: Bools, rng: np.random.Generator, budget: Budget) -> float:
     """Return what a broken hard formula costs chains that begin in these worlds; without any, nothing."""
     if not len(network.firm):
         return 0.0
@@ -148,7 +148,7 @@ def logical_network(
     query: Formula | None,
     rng: np.random.Generator,
     budget: Budget = NO_LIMIT,
-) -> tuple[Network, Known]:
+) -> tuple[GateNetwork, Known]:
     """Return a theory with evidence as a network, weights over τ, and models to start from."""
     atoms = atoms_about(split, query)
     hard, firm, pairs, earned = _weighed(split, query, temperature, budget)
@@ -204,7 +204,7 @@ def _weighed(
 
 def with_field(
     split: Split, temperature: float, penalty: float, world: Bools, budget: Budget = NO_LIMIT
-) -> tuple[Network, Weights, tuple[Floats, float]]:
+) -> tuple[GateNetwork, Weights, tuple[Floats, float]]:
     """Return a theory as a network that also tells in how many atoms a state is as in a world.
 
     With it the weights of its gates, without that number, and the weights, shape (gates,), and the constant
@@ -221,7 +221,7 @@ def with_field(
     return once, Weights(values, 1.0, bare, float(np.abs(values).sum())), (field, constant)
 
 
-def _annealed(network: Network, seed: int, budget: Budget) -> Bools | None:
+def _annealed(network: GateNetwork, seed: int, budget: Budget) -> Bools | None:
     """Return a world of high score that keeps the hard formulae, shape (atoms, 1); None: none was met."""
     enough = budget.part(_SHARE)
     soft = weights_of(network, 0.0)
@@ -276,7 +276,7 @@ def atoms_about(split: Split, query: Formula | None) -> tuple[str, ...]:
     return tuple(name for name in split.atoms if name in names and name not in split.fixed)
 
 
-def _walk(network: Network, weights: Weights, starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+def _walk(network: GateNetwork, weights: Weights, starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
     """Yield what compiled chains on a network see; atoms that belong together may flip together."""
     x = spread(starts, rng)
     lanes = start(network, weights, x, seed=seed_from(rng))
@@ -290,7 +290,7 @@ def _walk(network: Network, weights: Weights, starts: Bools, rng: np.random.Gene
 
 
 def _ladders(
-    network: Network, weights: Weights, budget: Budget, starts: Bools, rng: np.random.Generator
+    network: GateNetwork, weights: Weights, budget: Budget, starts: Bools, rng: np.random.Generator
 ) -> Iterator[Seen]:
     """Yield what the cold ends of ladders see, which begin in the starts once rungs have been found.
 

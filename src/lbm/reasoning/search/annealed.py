@@ -13,12 +13,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import slices
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.lanes import Lanes, advance, random_states, weights_of
 from lbm.reasoning.engine.lanes import start as begin
-from lbm.reasoning.engine.network import LANES, Network, network_of, network_of_clauses
+from lbm.reasoning.engine.network import LANES, GateNetwork, network_of, network_of_clauses
 from lbm.reasoning.engine.presolve import Presolved
 from lbm.reasoning.engine.schedule import HELD, held, ladder, rising
 from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, kept, random_rows, sliced_of, unpack
@@ -57,7 +58,7 @@ class Landscape:
         The greatest weight of a soft formula, in the network's measure.
     """
 
-    network: Network
+    network: GateNetwork
     rows: NDArray[np.intp]
     base: Bools
     free: NDArray[np.intp]
@@ -249,9 +250,8 @@ def _composed(landscape: Landscape, lanes: Lanes) -> NDArray[np.uint8]:
         owner[network.atoms + g] = owner[network.child[starts[g]]]
     values = lanes.weights.numbers.astype(np.float64)
     mine = owner[network.atoms :]
-    for first in range(0, network.gates, 1 << 16):
-        last = min(network.gates, first + (1 << 16))
-        true = network.truth(lanes.counts[first:last], first, last)
-        np.add.at(gain, mine[first:last], values[first:last, None] * true)
+    for part in slices(network.gates, 1 << 16):
+        true = network.wires.truth(lanes.counts[part], part)
+        np.add.at(gain, mine[part], values[part, None] * true)
     best = gain.argmax(axis=1)
     return np.asarray(lanes.x[np.arange(network.atoms), best[landscape.part]])
