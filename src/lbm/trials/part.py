@@ -126,17 +126,25 @@ class Section:
     headline: Mapping[str, float | str | None] = field(default_factory=dict)
 
 
-def prose(module: str, **values: object) -> dict[str, tuple[str, ...]]:
-    """Return what a part says whatever was measured: the paragraphs ``about`` it, and its ``notes``.
+def paragraphs(module: str, head: str, **values: object) -> tuple[str, ...]:
+    """Return what the Markdown file beside the module of a part says under one heading.
 
-    They are in the Markdown file beside its module, with names of ``values`` in braces.
+    Names of ``values`` stand there in braces.
     """
     file = resources.files("lbm.trials.parts") / f"{module.rpartition('.')[2]}.md"
-    _, *parts = re.split(r"^# (\w+)\n", file.read_text("utf-8").format(**values), flags=re.MULTILINE)
-    return {
-        head.lower(): tuple(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
-        for head, text in zip(parts[::2], parts[1::2], strict=True)
-    }
+    _, *parts = re.split(r"^# (.+)\n", file.read_text("utf-8"), flags=re.MULTILINE)
+    text = dict(zip(parts[::2], parts[1::2], strict=True))[head].format(**values)
+    return tuple(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
+
+
+def prose(module: str, **values: object) -> dict[str, tuple[str, ...]]:
+    """Return what a part says whatever was measured: the paragraphs ``about`` it, and its ``notes``."""
+    return {head.lower(): paragraphs(module, head, **values) for head in ("About", "Notes")}
+
+
+def sentences(module: str, head: str, **values: object) -> str:
+    """Return the one paragraph under a heading: the caption of a picture, say, or the note of a table."""
+    return " ".join(paragraphs(module, head, **values))
 
 
 def filled(*tables: Table) -> tuple[Table, ...]:

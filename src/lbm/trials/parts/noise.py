@@ -22,6 +22,7 @@ from lbm.trials.part import (
     number,
     numbers,
     prose,
+    sentences,
     where,
 )
 from lbm.trials.pictures import Chart, Curve, Picture
@@ -99,10 +100,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
                 Chart(
                     name=f"noise-{how}",
                     title=f"Both directions of a pair flipped {how}",
-                    caption=(
-                        "Mean accuracy on test folds, whose labels are right, after training on labels of "
-                        "which a share is wrong. Lines: with the rules of an order; dashes: without."
-                    ),
+                    caption=sentences(__name__, "Picture"),
                     x_label="labels flipped, %",
                     y_label="accuracy, %",
                     curves=tuple(curves),

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Final
 
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, sentences, where
 from lbm.trials.pictures import Chart, Curve, Picture
 from lbm.trials.searches.instances import Instance, flat_colouring, sr_pair
 from lbm.trials.searches.solving import CHAINS, METHODS, solve_by
@@ -101,7 +101,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
             Chart(
                 name=f"sat-{family.lower()}-solved",
                 title=f"{name}: share solved",
-                caption=f"Satisfiable instances of {name} for which a model was found within the budget.",
+                caption=sentences(__name__, "Shares", name=name),
                 x_label=x_label,
                 y_label="solved, %",
                 curves=tuple(shares),
@@ -113,10 +113,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
             Chart(
                 name=f"sat-{family.lower()}-seconds",
                 title=f"{name}: time",
-                caption=(
-                    "Median time to a model, or to the end of the budget where there was none; on "
-                    "logarithmic scales."
-                ),
+                caption=sentences(__name__, "Times"),
                 x_label=x_label,
                 y_label="seconds",
                 curves=tuple(times),
@@ -160,7 +157,7 @@ def section(rows: Sequence[Row]) -> Section:
                 ("family", "size", "method", "solved", "clauses still false", "median time"),
                 tuple(lines),
                 left=(0, 2),
-                note="Clauses still false: the mean over instances of what the best chain ended with.",
+                note=sentences(__name__, "Table"),
             )
         ),
         headline=headline,

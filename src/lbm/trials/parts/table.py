@@ -39,7 +39,7 @@ from lbm.trials.learners.standing import (
     verdict_table,
 )
 from lbm.trials.learners.tables import MADE, SETS, UNEVEN, paper_table
-from lbm.trials.part import Key, Piece, Row, Section, columns, different, filled, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, columns, different, filled, prose, sentences, where
 from lbm.trials.pictures import Chart, Curve, Picture
 
 if TYPE_CHECKING:
@@ -213,10 +213,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         Chart(
             name="table-honest",
             title="Accuracy under the honest protocol",
-            caption=(
-                "Mean accuracy over folds and seeds, settings and epochs chosen on training rows. Published "
-                "figures, as bars, were chosen on test folds, and are the best of four learners."
-            ),
+            caption=sentences(__name__, "Picture"),
             x_label="set",
             y_label="accuracy, %",
             curves=tuple(curves),
@@ -260,15 +257,5 @@ def _about_aleph(rows: Sequence[Row]) -> str:
     mine = where(rows, learner=ALEPH)
     if not mine:
         return "Aleph was not run: its figures are the published ones."
-    return (
-        f"Aleph was run on {', '.join(different(mine, 'set'))}, once for each fold "
-        f"of our best LBM, with at most {LIMIT / 60:g} minutes "
-        f"({LIMIT_MADE:g} seconds on sets that the package makes); on a set where that is not enough, the "
-        "first fold not done in time is the last that was tried, and the figure is that of those before. "
-        "Its clauses of training folds are asked of the test "
-        "fold, nothing is chosen. For drugs its settings are those in the files of the authors of CILP++ "
-        "(i 3, minpos 2, minacc 0.7, minscore 0.6, clauselength 5, evalfn auto_m, noise 300), elsewhere ours "
-        "(i 2, minpos 2, clauselength 5, nodes 10000, noise 2 % of the negative examples, none for chess, "
-        "where clauses may also say that pieces stand in one column or row). It is in no test or rank: it "
-        "has one run, and sees examples instead of the paper's columns."
-    )
+    sets = ", ".join(different(mine, "set"))
+    return sentences(__name__, "Aleph", sets=sets, minutes=LIMIT / 60, seconds=LIMIT_MADE)

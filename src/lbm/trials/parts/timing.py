@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from lbm.knowledge.printed import counted
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, numbers, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, numbers, prose, sentences, where
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import cover_by, list_models
 from lbm.trials.words import seconds, times, whole
@@ -93,11 +93,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         Chart(
             name="time",
             title=f"M = {M}: seconds until all 2^N - 1 models are there",
-            caption=(
-                "Median time to collect every model of φ(20, N), on a logarithmic scale; lower is better. "
-                "Dots are the times the paper states for its own machine. A method has no point where it was "
-                "given up."
-            ),
+            caption=sentences(__name__, "Picture"),
             x_label="N",
             y_label="seconds",
             curves=tuple(curves),

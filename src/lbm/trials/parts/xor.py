@@ -14,7 +14,7 @@ from lbm.machine.penalty import (
     write_polynomial,
 )
 from lbm.machine.translate import translate
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, sentences, where
 from lbm.trials.pictures import Drawing, Picture
 
 NAME: Final = "xor"
@@ -105,22 +105,11 @@ def _polynomials(theory: Theory) -> list[tuple[str, str]]:
 def draw(rows: Sequence[Row]) -> list[Picture]:
     """Return the networks of both examples, by both encodings."""
     there = {(row["theory"], row["encoding"]) for row in rows}
-    words = {
-        "sdnf": (
-            "Atoms are circles below; each hidden unit, a square above, is a cube and says which. Solid "
-            "blue: the cube wants the atom true; dashed orange: it wants it false. The cubes of a formula "
-            "exclude one another, so at most one of its units is on."
-        ),
-        "penalty": (
-            "The same theory by Penalty Logic: units stand for products of the penalty polynomial, and atoms "
-            "have biases (b) besides."
-        ),
-    }
     return [
         Drawing(
             name=f"network-{name.split()[0].lower()}-{encoding}",
             title=f"{name}, {ENCODINGS[encoding]}",
-            caption=words[encoding],
+            caption=sentences(__name__, f"Picture, {ENCODINGS[encoding]}"),
             theory=THEORIES[name],
             encoding=encoding,
         )
@@ -165,10 +154,7 @@ def _worlds(name: str, rows: Sequence[Row]) -> Table:
     names = [pair.split("=")[0] for pair in str(ours[0]["world"]).split()]
     worth = "true" if best == 1 else "weight satisfied"
     head = (*names, worth, "min_h E", "free energy", "min_h E, Penalty Logic", "")
-    note = (
-        "Both machines rank worlds alike. Ours says how much weight is satisfied, times -ε; Penalty Logic's "
-        "how much is lost, times ε."
-    )
+    note = sentences(__name__, "Worlds")
     return Table(f"{name}: truth against energy", head, tuple(lines), left=(len(head) - 1,), note=note)
 
 
