@@ -6,9 +6,10 @@ import statistics
 from collections.abc import Sequence
 from typing import Final
 
+from lbm.knowledge.clauses import Clauses
 from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, sentences, where
 from lbm.trials.pictures import Chart, Curve, Picture
-from lbm.trials.searches.instances import Instance, flat_colouring, sr_pair
+from lbm.trials.searches.instances import flat_colouring, sr_pair
 from lbm.trials.searches.solving import CHAINS, METHODS, solve_by
 from lbm.trials.words import seconds, share
 
@@ -50,27 +51,16 @@ def measure(key: Key) -> list[Row]:
     first, last = map(int, str(key["instances"]).split("-"))
     rows: list[Row] = []
     for number in range(first, last + 1):
-        for satisfiable, instance in _instances(family, size, number):
+        for satisfiable, clauses in _instances(family, size, number):
+            sizes = {"atoms": clauses.variables, "clauses": len(clauses)}
+            named: Row = {**key, "instance": number, "satisfiable": satisfiable, **sizes}
             for method in METHODS if satisfiable else ("CaDiCaL",):
-                done = solve_by(method, instance, sweeps=sweeps, seed=number)
-                rows.append(
-                    {
-                        **key,
-                        "instance": number,
-                        "satisfiable": satisfiable,
-                        "atoms": instance.atoms,
-                        "clauses": len(instance.clauses),
-                        "method": method,
-                        "solved": done.solved,
-                        "broken": done.broken,
-                        "sweeps_done": done.sweeps,
-                        "seconds": round(done.seconds, 6),
-                    }
-                )
+                done = solve_by(method, clauses, sweeps=sweeps, seed=number)
+                rows.append({**named, "method": method, **done.facts()})
     return rows
 
 
-def _instances(family: str, size: int, number: int) -> list[tuple[int, Instance]]:
+def _instances(family: str, size: int, number: int) -> list[tuple[int, Clauses]]:
     """Return instances, each with 1 if it is satisfiable and 0 if it is not."""
     if family == "SR":
         with_model, without = sr_pair(size, seed=number)
