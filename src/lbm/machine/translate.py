@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from lbm.arrays import Floats
 from lbm.knowledge.clauses import Clauses, as_clause
 from lbm.knowledge.formula import Formula, atom, iff
 from lbm.knowledge.theory import Theory, hard_weight
@@ -18,7 +19,7 @@ from lbm.logic.cube import CubeRows, merge
 from lbm.logic.definitions import Definer
 from lbm.logic.many import Rows, clause_choices, eliminate
 from lbm.logic.sdnf import BUDGET, check_method, choices, flat_choices
-from lbm.machine.rbm import Floats, Machine
+from lbm.machine.rbm import Machine
 
 SHARED_CLAUSES: Final = 500
 """Clauses up to which each is eliminated in the order that shares most; past it, all in one order."""

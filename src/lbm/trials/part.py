@@ -56,6 +56,12 @@ def numbers(rows: Iterable[Row], column: str) -> list[float]:
     return [number(row, column) for row in rows]
 
 
+def by_fold(rows: Iterable[Row], column: str) -> dict[tuple[str, int], float]:
+    """Return the values of a column by fold and seed, as far as they are there."""
+    some = (row for row in rows if row[column] is not None)
+    return {(str(row["fold"]), int(number(row, "seed"))): number(row, column) for row in some}
+
+
 def different(rows: Iterable[Row], column: str) -> list[str]:
     """Return the different texts of a column, in order of appearance."""
     return list(dict.fromkeys(str(row[column]) for row in rows))
@@ -91,7 +97,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Sheet:
     """A table for people: cells are text. Columns in ``left`` hold words, all others numbers."""
 
     title: str
@@ -121,7 +127,7 @@ class Section:
 
     about: tuple[str, ...]
     findings: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[Sheet, ...] = ()
     notes: tuple[str, ...] = ()
     headline: Mapping[str, float | str | None] = field(default_factory=dict)
 
@@ -142,12 +148,12 @@ def prose(module: str, **values: object) -> dict[str, tuple[str, ...]]:
     return {head.lower(): paragraphs(module, head, **values) for head in ("About", "Notes")}
 
 
-def sentences(module: str, head: str, **values: object) -> str:
+def wording(module: str, head: str, **values: object) -> str:
     """Return the one paragraph under a heading: the caption of a picture, say, or the note of a table."""
     return " ".join(paragraphs(module, head, **values))
 
 
-def filled(*tables: Table) -> tuple[Table, ...]:
+def filled(*tables: Sheet) -> tuple[Sheet, ...]:
     """Return the tables that have rows."""
     return tuple(table for table in tables if table.rows)
 
@@ -186,8 +192,3 @@ class Part(Protocol):
 
     def section(self, rows: Sequence[Row]) -> Section:
         """Return what rows say, of which any may be missing."""
-
-
-def is_time(column: str) -> bool:
-    """Return whether a column holds times, which differ from run to run."""
-    return column == "seconds" or column.endswith("_seconds")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbm.knowledge.printed import counted
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, number, numbers, prose, sentences, where
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, number, numbers, prose, where, wording
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import GRID, cover_by, expected_coverage, expected_draws
 from lbm.trials.words import seconds, share, spread, times, whole
@@ -92,7 +92,7 @@ def _chart(m: int, n: int, rows: Sequence[Row]) -> Chart:
     return Chart(
         name=f"coverage-{m}-{n}",
         title=f"M = {m}, N = {n}: {models:,} models among {whole(space)} worlds",
-        caption=sentences(__name__, "Picture", m=m, n=n),
+        caption=wording(__name__, "Picture", m=m, n=n),
         x_label="samples",
         y_label="models seen, %",
         curves=tuple(curves),
@@ -132,7 +132,7 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> Sheet:
     lines = []
     for m, n in CELLS:
         for method in METHODS:
@@ -152,12 +152,12 @@ def _table(rows: Sequence[Row]) -> Table:
                 cells = (spread(needed), share(mean / 2 ** (m + n)), fewer, "100 %")
             lines.append((f"φ({m}, {n})", method, f"{len(some)}", *cells, seconds(took)))
     head = ("formula", "method", "runs", "samples to see all models", "share of worlds")
-    return Table(
+    return Sheet(
         "Samples until every model was seen: mean ± standard deviation",
         (*head, "fewer than the paper", "models seen", "median time"),
         tuple(lines),
         left=(0, 1),
-        note=sentences(__name__, "Table"),
+        note=wording(__name__, "Table"),
     )
 
 
@@ -180,7 +180,7 @@ def _findings(rows: Sequence[Row]) -> list[str]:
                 f"see all models of φ({m}, {n}); to list them takes {2**n - 1:,} evaluations."
             )
     if any(row["found"] != row["models"] for row in where(rows, method="block Gibbs")):
-        found.append(sentences(__name__, "Block Gibbs"))
+        found.append(wording(__name__, "Block Gibbs"))
     return found
 
 

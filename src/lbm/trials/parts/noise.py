@@ -15,15 +15,15 @@ from lbm.trials.part import (
     Piece,
     Row,
     Section,
-    Table,
+    Sheet,
+    by_fold,
     columns,
     different,
     filled,
-    number,
     numbers,
     prose,
-    sentences,
     where,
+    wording,
 )
 from lbm.trials.pictures import Chart, Curve, Picture
 
@@ -100,7 +100,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
                 Chart(
                     name=f"noise-{how}",
                     title=f"Both directions of a pair flipped {how}",
-                    caption=sentences(__name__, "Picture"),
+                    caption=wording(__name__, "Picture"),
                     x_label="labels flipped, %",
                     y_label="accuracy, %",
                     curves=tuple(curves),
@@ -122,12 +122,13 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> Sheet:
     cells: dict[str, tuple[str, ...]] = {}
     chances: dict[str, float] = {}
     for name, share, how in product(different(rows, "set"), SHARES, (TOGETHER, APART)):
         ours, plain = (
-            _by_fold(rows, set=name, flipped=share, how=how, rules=rules) for rules in (WITH, WITHOUT)
+            by_fold(where(rows, set=name, flipped=share, how=how, rules=rules), "accuracy")
+            for rules in (WITH, WITHOUT)
         )
         shared = sorted(ours.keys() & plain.keys())
         if not shared:
@@ -146,7 +147,7 @@ def _table(rows: Sequence[Row]) -> Table:
             gain,
         )
     corrected = holm(chances)
-    return Table(
+    return Sheet(
         "Accuracy in %: mean ± standard deviation over folds",
         ("set", "flipped, %", "directions", "with rules", "without", "points more", "p, Holm"),
         tuple((*line, f"{corrected[key]:.3f}") for key, line in cells.items()),
@@ -173,12 +174,6 @@ def _findings(rows: Sequence[Row]) -> list[str]:
             "convince (p < 0.05 after Holm's correction)."
         )
     return found
-
-
-def _by_fold(rows: Sequence[Row], **wanted: str | float) -> dict[tuple[str, int], float]:
-    """Return accuracies by fold and seed."""
-    some = where(rows, **wanted)
-    return {(str(row["fold"]), int(number(row, "seed"))): number(row, "accuracy") for row in some}
 
 
 def _mean(rows: Sequence[Row]) -> float:

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from lbm.trials.learners.comparing import interval_99, percent, percent_spread
-from lbm.trials.learners.curves import EPOCHS, SETTINGS
+from lbm.trials.learners.fits import EPOCHS, SETTINGS
 from lbm.trials.learners.protocols import believed, chosen, judge_fold
-from lbm.trials.learners.tables import MADE, SETS, paper_table, permuted
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, different, filled, number, prose, where
+from lbm.trials.learners.sets import MADE, SETS, paper_table, permuted
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, different, filled, number, prose, where
 from lbm.trials.pictures import Chart, Curve, Picture
 
 NAME: Final = "permuted"
@@ -137,7 +137,7 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> Sheet:
     lines = []
     for name in different(rows, "set"):
         honest, paper = _values(rows, name, "honest"), _values(rows, name, "paper")
@@ -159,7 +159,7 @@ def _table(rows: Sequence[Row]) -> Table:
             )
         )
     head = ("set", "permutations", "majority", "honest", "99 % of honest - majority", "majority within")
-    return Table(
+    return Sheet(
         "Accuracy of LBM on permuted labels in %: mean ± standard deviation over permutations",
         (*head, "balanced, honest", "balanced, all believed", "paper", "paper - majority"),
         tuple(lines),

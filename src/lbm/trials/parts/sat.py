@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbm.knowledge.clauses import Clauses
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, sentences, where
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, numbers, prose, where, wording
 from lbm.trials.pictures import Chart, Curve, Picture
 from lbm.trials.searches.instances import flat_colouring, sr_pair
 from lbm.trials.searches.solving import CHAINS, METHODS, solve_by
@@ -91,7 +91,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
             Chart(
                 name=f"sat-{family.lower()}-solved",
                 title=f"{name}: share solved",
-                caption=sentences(__name__, "Shares", name=name),
+                caption=wording(__name__, "Shares", name=name),
                 x_label=x_label,
                 y_label="solved, %",
                 curves=tuple(shares),
@@ -103,7 +103,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
             Chart(
                 name=f"sat-{family.lower()}-seconds",
                 title=f"{name}: time",
-                caption=sentences(__name__, "Times"),
+                caption=wording(__name__, "Times"),
                 x_label=x_label,
                 y_label="seconds",
                 curves=tuple(times),
@@ -142,12 +142,12 @@ def section(rows: Sequence[Row]) -> Section:
         **words,
         findings=tuple(_findings(rows)),
         tables=filled(
-            Table(
+            Sheet(
                 "Models found within the budget, and what was left",
                 ("family", "size", "method", "solved", "clauses still false", "median time"),
                 tuple(lines),
                 left=(0, 2),
-                note=sentences(__name__, "Table"),
+                note=wording(__name__, "Table"),
             )
         ),
         headline=headline,

@@ -15,14 +15,14 @@ from lbm.trials.part import (
     Piece,
     Row,
     Section,
-    Table,
+    Sheet,
     columns,
     filled,
     number,
     numbers,
     prose,
-    sentences,
     where,
+    wording,
 )
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 
@@ -80,7 +80,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         Chart(
             name="softplus",
             title="-log(1 + exp(c x)) for several confidences c",
-            caption=sentences(__name__, "Picture"),
+            caption=wording(__name__, "Picture"),
             x_label="input x of a hidden unit",
             y_label="free energy",
             curves=tuple(curves),
@@ -114,7 +114,7 @@ def section(rows: Sequence[Row]) -> Section:
     findings = []
     if near_misses is not None:
         findings = [
-            sentences(__name__, "Near misses", near_misses=near_misses),
+            wording(__name__, "Near misses", near_misses=near_misses),
             f"The machines agree with the formula to {worst:.0e}." if worst else "",
         ]
     head = ("confidence c", "well", "leak", "leaks that make a well")
@@ -122,7 +122,7 @@ def section(rows: Sequence[Row]) -> Section:
         **prose(__name__),
         findings=tuple(filter(None, findings)),
         tables=filled(
-            Table(
+            Sheet(
                 "The well of a true cube, and the leak of one that misses by a literal",
                 (*head, "P(unit on), cube true", "P(unit on), one wrong"),
                 tuple(lines),

@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from lbm.trials.learners.aleph import ALEPH, LIMIT, LIMIT_MADE, aleph_fold, has_aleph
-from lbm.trials.learners.curves import CLASSICAL, EPOCHS, LEARNERS, SETTINGS, shown
+from lbm.trials.learners.fits import CLASSICAL, EPOCHS, LEARNERS, SETTINGS, shown
 from lbm.trials.learners.protocols import NEIGHBOURS, believed, chosen, judge_fold
 from lbm.trials.learners.relational import (
     GROUPED,
@@ -20,6 +20,7 @@ from lbm.trials.learners.relational import (
     learn_fold,
     problem_named,
 )
+from lbm.trials.learners.sets import MADE, SETS, UNEVEN, paper_table
 from lbm.trials.learners.standing import (
     BEST,
     BEST_GROUPED,
@@ -38,8 +39,7 @@ from lbm.trials.learners.standing import (
     uneven_table,
     verdict_table,
 )
-from lbm.trials.learners.tables import MADE, SETS, UNEVEN, paper_table
-from lbm.trials.part import Key, Piece, Row, Section, columns, different, filled, prose, sentences, where
+from lbm.trials.part import Key, Piece, Row, Section, columns, different, filled, prose, where, wording
 from lbm.trials.pictures import Chart, Curve, Picture
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
     curves = []
     for colour, learner in enumerate((*LEARNERS, BEST)):
         points = [(place, means) for place, name in enumerate(names, start=1)
-                  if (means := seed_means(rows, name, learner, "honest"))]  # fmt: skip
+                  if (means := seed_means(rows, name, learner))]  # fmt: skip
         if points:
             x = tuple(place + 0.07 * (colour - 4) for place, _ in points)
             y = tuple(100 * sum(means) / len(means) for _, means in points)
@@ -213,7 +213,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         Chart(
             name="table-honest",
             title="Accuracy under the honest protocol",
-            caption=sentences(__name__, "Picture"),
+            caption=wording(__name__, "Picture"),
             x_label="set",
             y_label="accuracy, %",
             curves=tuple(curves),
@@ -258,4 +258,4 @@ def _about_aleph(rows: Sequence[Row]) -> str:
     if not mine:
         return "Aleph was not run: its figures are the published ones."
     sets = ", ".join(different(mine, "set"))
-    return sentences(__name__, "Aleph", sets=sets, minutes=LIMIT / 60, seconds=LIMIT_MADE)
+    return wording(__name__, "Aleph", sets=sets, minutes=LIMIT / 60, seconds=LIMIT_MADE)

@@ -14,7 +14,7 @@ from lbm.machine.penalty import (
     write_polynomial,
 )
 from lbm.machine.translate import translate
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, sentences, where
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, numbers, prose, where, wording
 from lbm.trials.pictures import Drawing, Picture
 
 NAME: Final = "xor"
@@ -109,7 +109,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         Drawing(
             name=f"network-{name.split()[0].lower()}-{encoding}",
             title=f"{name}, {ENCODINGS[encoding]}",
-            caption=sentences(__name__, f"Picture, {ENCODINGS[encoding]}"),
+            caption=wording(__name__, f"Picture, {ENCODINGS[encoding]}"),
             theory=THEORIES[name],
             encoding=encoding,
         )
@@ -134,11 +134,11 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _worlds(name: str, rows: Sequence[Row]) -> Table:
+def _worlds(name: str, rows: Sequence[Row]) -> Sheet:
     ours = where(rows, theory=name, encoding="sdnf", what="world")
     theirs = {row["world"]: row for row in where(rows, theory=name, encoding="penalty", what="world")}
     if not ours:
-        return Table("", (), ())
+        return Sheet("", (), ())
     best = max(numbers(ours, "score"))
     lines = [
         (
@@ -154,11 +154,11 @@ def _worlds(name: str, rows: Sequence[Row]) -> Table:
     names = [pair.split("=")[0] for pair in str(ours[0]["world"]).split()]
     worth = "true" if best == 1 else "weight satisfied"
     head = (*names, worth, "min_h E", "free energy", "min_h E, Penalty Logic", "")
-    note = sentences(__name__, "Worlds")
-    return Table(f"{name}: truth against energy", head, tuple(lines), left=(len(head) - 1,), note=note)
+    note = wording(__name__, "Worlds")
+    return Sheet(f"{name}: truth against energy", head, tuple(lines), left=(len(head) - 1,), note=note)
 
 
-def _equations(name: str, rows: Sequence[Row]) -> Table:
+def _equations(name: str, rows: Sequence[Row]) -> Sheet:
     lines = []
     stages = (
         ("sdnf", "machine", "strict DNF: the machine"),
@@ -170,10 +170,10 @@ def _equations(name: str, rows: Sequence[Row]) -> Table:
         lines += [
             (said, f"`{row['text']}`") for row in where(rows, theory=name, encoding=encoding, what=what)
         ]
-    return Table(f"{name}: energy functions", ("form", "E"), tuple(lines), left=(0, 1))
+    return Sheet(f"{name}: energy functions", ("form", "E"), tuple(lines), left=(0, 1))
 
 
-def _sizes(rows: Sequence[Row]) -> Table:
+def _sizes(rows: Sequence[Row]) -> Sheet:
     lines = []
     for name in THEORIES:
         both = [where(rows, theory=name, encoding=encoding, what="machine") for encoding in ENCODINGS]
@@ -182,7 +182,7 @@ def _sizes(rows: Sequence[Row]) -> Table:
             numbers = (ours["hidden"], theirs["hidden"], ours["weights"], theirs["weights"])
             lines.append((name, *(f"{number:,}" for number in numbers)))
     head = ("theory", "hidden units, ours", "Penalty Logic", "weights, ours", "Penalty Logic")
-    return Table("Numbers of hidden units and weights", head, tuple(lines))
+    return Sheet("Numbers of hidden units and weights", head, tuple(lines))
 
 
 def _findings(rows: Sequence[Row]) -> list[str]:

@@ -14,9 +14,7 @@ from lbm.knowledge.printed import counted
 from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from lbm.arrays import Bools, Floats, Ints
     from lbm.training.data.files import TableFile
     from lbm.training.explanations.explain import Explanation
     from lbm.training.learners.classifier import LBMClassifier
@@ -26,15 +24,15 @@ if TYPE_CHECKING:
 class Predictions:
     """Probabilities, shape (rows, classes), and what else is known of each row, shape (rows,)."""
 
-    probabilities: NDArray[np.float64]
-    exact: NDArray[np.bool_]
-    undecided: NDArray[np.bool_]
-    truth: NDArray[np.int64] | None
+    probabilities: Floats
+    exact: Bools
+    undecided: Bools
+    truth: Ints | None
 
     @property
-    def kinds(self) -> NDArray[np.int64]:
+    def kinds(self) -> Ints:
         """The numbers of the most probable classes."""
-        found: NDArray[np.int64] = self.probabilities.argmax(axis=1)
+        found: Ints = self.probabilities.argmax(axis=1)
         return found
 
     @property
