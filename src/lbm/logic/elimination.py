@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from lbm.errors import TooManyCubes
 from lbm.knowledge.formula import Formula
-from lbm.logic.anatomy import Part, View, strip, view
+from lbm.logic.anatomy import Signed, View, strip, view
 
 HUGE: Final = 10**18
 """Sizes are not told apart beyond this."""
@@ -41,7 +41,7 @@ class Elimination:
         """Return how many cubes elimination gives, at most: cubes that contradict themselves fall out."""
         return self._size(strip(formula, positive))
 
-    def _size(self, part: Part) -> int:
+    def _size(self, part: Signed) -> int:
         node, positive = part
         if node not in self._sizes:
             self._measure(node)
@@ -100,7 +100,7 @@ class Elimination:
                 limit="budget",
                 value=limit,
             )
-        made: dict[Part, list[Mask]] = {}
+        made: dict[Signed, list[Mask]] = {}
         stack = [root]
         while stack:
             part = stack[-1]
@@ -116,7 +116,7 @@ class Elimination:
                 stack.pop()
         return made[root]
 
-    def _seen(self, part: Part) -> View:
+    def _seen(self, part: Signed) -> View:
         """Return the view of a part: that of its formula, or by De Morgan its mirror image."""
         node, positive = part
         seen = self._views[node]
@@ -132,7 +132,7 @@ class Elimination:
         mirrored = tuple([(inner, not sign) for inner, sign in seen.parts])
         return View("and" if seen.op == "or" else "or", mirrored)
 
-    def _needs(self, seen: View) -> list[Part]:
+    def _needs(self, seen: View) -> list[Signed]:
         """Return the parts, and the negated parts, whose cubes are put together."""
         if seen.op in ("literal", "constant"):
             return []
@@ -142,7 +142,7 @@ class Elimination:
         return both[:-1] if seen.op == "or" and len(seen.parts) == 1 else both
 
     def _build(
-        self, part: Part, seen: View, made: dict[Part, list[Mask]], place: dict[str, int]
+        self, part: Signed, seen: View, made: dict[Signed, list[Mask]], place: dict[str, int]
     ) -> list[Mask]:
         if seen.op == "literal":
             bit = 1 << place[seen.label]

@@ -81,11 +81,11 @@ def translate(
     if encoding != "sdnf":
         raise ValueError(f"expected the encoding 'sdnf' or 'penalty', got {encoding!r}")
     check_method(method, budget)
-    return _assemble(theory, _Cubes.of(theory, method, budget), epsilon, merge)
+    return _assemble(theory, _TheoryCubes.of(theory, method, budget), epsilon, merge)
 
 
 @dataclass(slots=True)
-class _Cubes:
+class _TheoryCubes:
     """The cubes of a theory's formulae, then of the definitions they brought in."""
 
     atoms: tuple[str, ...]
@@ -94,7 +94,7 @@ class _Cubes:
     uses: dict[int, set[int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, theory: Theory, method: str, budget: int) -> _Cubes:
+    def of(cls, theory: Theory, method: str, budget: int) -> _TheoryCubes:
         """Return the cubes of every formula of a theory."""
         clauses, general = _sort_out(theory, method, budget)
         packed = (clauses.literals, clauses.starts, clauses.owners, len(theory.atoms))
@@ -223,7 +223,7 @@ def cube_rows(chosen: Mapping[int, Iterable[list[int]]]) -> list[CubeRows]:
     ]
 
 
-def _assemble(theory: Theory, cubes: _Cubes, epsilon: float, identical: bool) -> Machine:
+def _assemble(theory: Theory, cubes: _TheoryCubes, epsilon: float, identical: bool) -> Machine:
     """Give every cube its unit, weight and bias."""
     from scipy.sparse import csc_array
 
@@ -268,7 +268,7 @@ def _formula_weights(theory: Theory, hard: float) -> tuple[Floats, float]:
     return np.abs(signed), float(signed[signed < 0].sum())
 
 
-def _definition_weights(cubes: _Cubes, weights: Floats) -> Floats:
+def _definition_weights(cubes: _TheoryCubes, weights: Floats) -> Floats:
     """Return a weight for every definition that exceeds all formulae that depend on it.
 
     Breaking a definition can then never pay: mending it and recomputing the atoms that depend on it
