@@ -30,11 +30,8 @@ def compile_theory(
             help="Save the machine; as .qubo or .ising, its coefficients for dimod.",
         ),
     ] = None,
-    epsilon: shared.Epsilon = 0.5,
-    no_merge: shared.NoMerge = False,
-    method: shared.StrictDNF = "auto",
-    budget: shared.Budget = 128,
-    encoding: shared.Encoded = "sdnf",
+    *,
+    translation: shared.MachineOptions,
     latex: Annotated[bool, Option("--latex", help="Write the energy function as LaTeX.")] = False,
     everything: Annotated[bool, Option("--all", help="Print every unit, however many.")] = False,
     lenient: shared.Lenient = False,
@@ -53,7 +50,7 @@ def compile_theory(
     _check_output(file, output)
     theory = shared.read_theory(file, lenient=lenient)
     with shared.working("compiling"):
-        machine = shared.translated(theory, epsilon, no_merge, method, budget, encoding)
+        machine = translation.machine(theory)
         if output is not None:
             _save(machine, output)
     if as_json:

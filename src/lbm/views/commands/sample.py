@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -22,11 +23,10 @@ FORMATS: Final = (".csv", ".npy", ".parquet")
 def sample_worlds(
     file: shared.File,
     number: Annotated[int, Option("-n", "--number", min=1, help="How many worlds.")],
+    *,
     given: shared.Given = None,
     method: shared.Drawn = "auto",
-    distribution: shared.About = "logical",
-    temperature: shared.Temperature = 1.0,
-    confidence: shared.Confidence = 5.0,
+    weighing: shared.DistributionOptions,
     sweeps: shared.Sweeps = None,
     seconds: shared.Seconds = 60.0,
     out: Annotated[
@@ -41,8 +41,7 @@ def sample_worlds(
     distance: Annotated[
         bool, Option("--distance", hidden=True, help="What --uniformity was called.")
     ] = False,
-    soft_as_hard: shared.SoftAsHard = False,
-    lenient: shared.Lenient = False,
+    reading: shared.TheoryOptions,
     as_json: shared.Json = False,
     seed: shared.Seeded = None,
 ) -> int:
@@ -58,7 +57,7 @@ def sample_worlds(
     """
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"cannot write {out}: expected a name that ends in {', '.join(FORMATS)}")
-    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = reading.theory(file)
     from lbm.reasoning.reasoner import sample
     from lbm.reasoning.reasoner import uniformity as measure
 
@@ -68,9 +67,7 @@ def sample_worlds(
             number,
             given=given,
             method=method,
-            distribution=distribution,
-            temperature=temperature,
-            confidence=confidence,
+            **asdict(weighing),
             sweeps=sweeps,
             seconds=seconds,
             seed=seed,
