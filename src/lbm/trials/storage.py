@@ -11,10 +11,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from lbm.errors import FileError
+from lbm.knowledge.printed import csv_text
 from lbm.knowledge.wire import write_whole
 from lbm.trials.part import Part, Piece, Row, Value
 
@@ -92,16 +94,15 @@ def make_folder(path: Path) -> None:
 
 def write_csv(path: Path, part: Part, rows: Iterable[Row]) -> None:
     """Write rows as a table; a value that is not there is an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(part.COLUMNS)
-    for row in rows:
-        # A number that is whole by accident is written as those beside it are.
-        writer.writerow(
+    # A number that is whole by accident is written as those beside it are.
+    cells = (
+        [
             float(value) if kind is float and (value := row[name]) is not None else row[name]
             for name, kind in part.COLUMNS.items()
-        )
-    write_whole(path, [text.getvalue()])
+        ]
+        for row in rows
+    )
+    write_whole(path, csv_text(chain([part.COLUMNS], cells)))
 
 
 def read_csv(path: Path, part: Part) -> list[Row]:

@@ -12,7 +12,7 @@ from lbm.trials.learners.aleph import ALEPH
 from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread, ranks
 from lbm.trials.learners.fits import CLASSICAL, LEARNERS
 from lbm.trials.learners.sets import MADE, SETS, UNEVEN
-from lbm.trials.part import Row, Sheet, by_fold, different, number, numbers, where
+from lbm.trials.part import Row, Sheet, by_fold, different, filled, number, numbers, where
 
 BEST: Final = "best LBM"
 BEST_GROUPED: Final = "best LBM, pairs kept together"
@@ -271,6 +271,19 @@ def headline(rows: Sequence[Row]) -> dict[str, float | str | None]:
         if paper := _paper(rows, name, "LBM"):
             found[f"{name}, LBM, paper"] = round(100 * sum(paper) / len(paper), 2)
     return found
+
+
+def tables(rows: Sequence[Row]) -> tuple[Sheet, ...]:
+    """Return all tables of which there are rows."""
+    return filled(
+        accuracy_table(rows),
+        classical_table(rows),
+        verdict_table(rows),
+        rank_table(rows),
+        knowledge_table(rows),
+        uneven_table(rows),
+        setting_table(rows),
+    )
 
 
 # --- rows ------------------------------------------------------------------------------------------

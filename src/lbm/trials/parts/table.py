@@ -27,19 +27,13 @@ from lbm.trials.learners.standing import (
     BEST_STRICT,
     OURS,
     PUBLISHED,
-    accuracy_table,
-    classical_table,
     findings,
     headline,
-    knowledge_table,
-    rank_table,
     seed_means,
     sets_of,
-    setting_table,
-    uneven_table,
-    verdict_table,
+    tables,
 )
-from lbm.trials.part import Key, Piece, Row, Section, columns, different, filled, prose, where, wording
+from lbm.trials.part import Key, Piece, Row, Section, columns, different, prose, where, wording
 from lbm.trials.pictures import Chart, Curve, Picture
 
 if TYPE_CHECKING:
@@ -240,15 +234,7 @@ def section(rows: Sequence[Row]) -> Section:
     return Section(
         **words,
         findings=tuple(findings(rows)),
-        tables=filled(
-            accuracy_table(rows),
-            classical_table(rows),
-            verdict_table(rows),
-            rank_table(rows),
-            knowledge_table(rows),
-            uneven_table(rows),
-            setting_table(rows),
-        ),
+        tables=tables(rows),
         headline=headline(rows),
     )
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from lbm.knowledge.printed import counted
+from lbm.knowledge.printed import counted, csv_text
 from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
@@ -129,7 +127,7 @@ def _show(
     if out is not None:
         from lbm.knowledge.wire import write_whole
 
-        write_whole(out, _csv(classifier, found, proba))
+        write_whole(out, csv_text(_rows(classifier, found, proba)))
     if as_json:
         shared.say_json(_facts(classifier, found, why, proba, rows=out is None))
     elif why is not None:
@@ -140,24 +138,18 @@ def _show(
             shared.say(f"row {row + 1}: {classifier.target_} = {names[kind]} ({sure})")
             shared.say(*(f"  {line}" for line in explanation.text().splitlines()))
     elif out is None:
-        for line in _csv(classifier, found, proba):
-            print(line, end="")
+        for text in csv_text(_rows(classifier, found, proba)):
+            print(text, end="")
 
 
-def _csv(classifier: LBMClassifier, found: Predictions, proba: bool) -> Iterator[str]:
+def _rows(classifier: LBMClassifier, found: Predictions, proba: bool) -> Iterator[list[Any]]:
+    """Yield the head of the table, and a row for each prediction."""
     names = classifier.classes_.tolist()
-    line = io.StringIO()
-    writer = csv.writer(line, lineterminator="\n")
     heads = [f"p({classifier.target_} = {name})" for name in names] if proba else ["probability"]
-    writer.writerow([classifier.target_, *heads, "note"])
+    yield [classifier.target_, *heads, "note"]
     for row, kind in enumerate(found.kinds.tolist()):
         sure = found.probabilities[row].tolist()
-        writer.writerow([names[kind], *(sure if proba else [sure[kind]]), found.note(row)])
-        if line.tell() > 1 << 16:
-            yield line.getvalue()
-            line.seek(0)
-            line.truncate()
-    yield line.getvalue()
+        yield [names[kind], *(sure if proba else [sure[kind]]), found.note(row)]
 
 
 def _facts(

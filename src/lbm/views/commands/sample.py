@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -98,7 +98,9 @@ def _write(drawn: Draws, out: str) -> None:
 
     ending = Path(out).suffix.lower()
     if ending == ".csv":
-        write_whole(out, _csv(drawn))
+        from lbm.knowledge.printed import csv_text
+
+        write_whole(out, csv_text(chain([drawn.atoms], (row.astype(int).tolist() for row in drawn.array))))
         return
     held = io.BytesIO()
     if ending == ".npy":
@@ -114,14 +116,3 @@ def _write(drawn: Draws, out: str) -> None:
         columns = dict(zip(drawn.atoms, drawn.array.T, strict=True))
         parquet.write_table(pyarrow.table(columns), held)
     write_whole(out, [held.getvalue()])
-
-
-def _csv(drawn: Draws) -> Iterator[str]:
-    import csv
-
-    line = io.StringIO()
-    writer = csv.writer(line, lineterminator="\n")
-    writer.writerow(drawn.atoms)
-    yield line.getvalue()
-    for row in drawn.array:
-        yield ",".join("1" if value else "0" for value in row.tolist()) + "\n"
