@@ -34,7 +34,7 @@ class Elimination:
     """Sizes and cubes of formulae by elimination; parts that formulae share are done once."""
 
     def __init__(self) -> None:
-        self._views: dict[Formula, View] = {}
+        self._views: dict[Signed, View] = {}
         self._sizes: dict[Formula, Mask] = {}
 
     def size(self, formula: Formula, positive: bool = True) -> int:
@@ -54,11 +54,10 @@ class Elimination:
             if node in self._sizes:
                 continue
             if not ready:
-                self._views[node] = view(node)
                 stack.append((node, True))
-                stack.extend((part, False) for part, _ in self._views[node].parts if part is not node)
+                stack.extend((part, False) for part, _ in self._seen((node, True)).parts if part is not node)
             else:
-                self._sizes[node] = self._measured(self._views[node])
+                self._sizes[node] = self._measured(self._seen((node, True)))
 
     def _measured(self, seen: View) -> Mask:
         """Return the sizes of a formula and of its negation from those of its parts."""
@@ -117,20 +116,10 @@ class Elimination:
         return made[root]
 
     def _seen(self, part: Signed) -> View:
-        """Return the view of a part: that of its formula, or by De Morgan its mirror image."""
-        node, positive = part
-        seen = self._views[node]
-        if positive or seen.op == "literal":
-            return seen
-        if seen.op == "constant":
-            return View("constant", (), not seen.label)
-        if seen.op == "xor":
-            return View("xor", seen.parts, not seen.label)
-        if seen.op == "count":
-            least, most, inside = seen.label
-            return View("count", seen.parts, (least, most, not inside))
-        mirrored = tuple([(inner, not sign) for inner, sign in seen.parts])
-        return View("and" if seen.op == "or" else "or", mirrored)
+        """Return the view of a part."""
+        if part not in self._views:
+            self._views[part] = view(*part)
+        return self._views[part]
 
     def _needs(self, seen: View) -> list[Signed]:
         """Return the parts, and the negated parts, whose cubes are put together."""
