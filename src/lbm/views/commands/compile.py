@@ -13,7 +13,6 @@ from typer import Option
 from lbm.errors import FileError
 from lbm.knowledge.printed import counted
 from lbm.views.commands import shared
-from lbm.views.commands.shared import say
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
@@ -56,10 +55,9 @@ def compile_theory(
     if as_json:
         shared.say_json({**_facts(machine, latex), "output": output})
         return
-    for line in _lines(machine, latex, everything):
-        say(line)
+    shared.say_each(_lines(machine, latex, everything))
     if output is not None:
-        say(f"written to {output}")
+        shared.say(f"written to {output}")
 
 
 def _check_output(file: str, output: str | None) -> None:
