@@ -215,10 +215,10 @@ def to_lines(theory: Theory) -> Iterator[str]:
         yield str(statement)
 
 
-def shown(formula: Formula, width: int = 100) -> str:
-    """Return the text of a formula, cut if it is long."""
+def shown(formula: Formula) -> str:
+    """Return the text of a formula, cut at a hundred characters."""
     text = repr(formula)[1:-1]  # which, unlike str(), stops early
-    return text if len(text) <= width else text[: width - 4].rstrip() + " ..."
+    return text if len(text) <= 100 else text[:96].rstrip() + " ..."
 
 
 def statement_shown(statement: Statement) -> str:

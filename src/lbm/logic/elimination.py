@@ -37,9 +37,9 @@ class Elimination:
         self._views: dict[Signed, View] = {}
         self._sizes: dict[Formula, Mask] = {}
 
-    def size(self, formula: Formula, positive: bool = True) -> int:
+    def size(self, formula: Formula) -> int:
         """Return how many cubes elimination gives, at most: cubes that contradict themselves fall out."""
-        return self._size(strip(formula, positive))
+        return self._size(strip(formula))
 
     def _size(self, part: Signed) -> int:
         node, positive = part

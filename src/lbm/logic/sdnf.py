@@ -132,16 +132,14 @@ def choices(
     return flat_choices(piece, place)
 
 
-def estimate_size(
-    formula: Formula, *, method: str = "auto", atoms: Iterable[str] = (), budget: int = BUDGET
-) -> int:
+def estimate_size(formula: Formula, *, method: str = "auto", atoms: Iterable[str] = ()) -> int:
     """Return how many cubes :func:`to_sdnf` gives at most, definitions included, without building them.
 
     >>> from lbm.knowledge.parser import parse
     >>> estimate_size(parse("a | b | c"))
     3
     """
-    check_method(method, budget)
+    check_method(method, BUDGET)
     place = _places([*atoms, *atoms_of(formula)])
     local = sorted(atoms_of(formula), key=place.__getitem__)
     if method == "full":
@@ -149,7 +147,7 @@ def estimate_size(
     if method != "definitions":
         with _smallest(formula, local, method) as (size, _):
             pass
-        if method != "auto" or size <= budget:
+        if method != "auto" or size <= BUDGET:
             return size
     definer = Definer.beside(place)
     pieces = [definer.rewrite(formula)]

@@ -77,7 +77,7 @@ def reproduce_paper(
     except MissingExtra as error:  # drawing is what needs it, and this command is what was asked for
         raise MissingExtra(error.extra, "lbm reproduce", error.package) from error
 
-    folder = Path(out)
+    folder, mark = Path(out), ".quick" if quick else ""
     make_folder(folder)
     outcomes: list[Outcome] = []
     tables: list[str] = []
@@ -95,7 +95,7 @@ def reproduce_paper(
                     on_piece=on_piece,
                 )
             outcomes.append(outcome)
-            tables.append(f"{name}.quick.csv" if quick else f"{name}.csv")
+            tables.append(f"{name}{mark}.csv")
             write_csv(folder / tables[-1], part, outcome.rows)
     except KeyboardInterrupt:
         shared.remark(f"finished pieces are kept in {folder}: the same command goes on from there")
@@ -109,9 +109,8 @@ def reproduce_paper(
     for name, svg in pictures.items():
         write_whole(folder / "figures" / f"{name}.svg", [svg])
     about = about_run(_command(chosen, quick, again), quick=quick)
-    noted = folder / ("about.quick.json" if quick else "about.json")
-    write_whole(noted, [json.dumps(about, ensure_ascii=False, indent=2), "\n"])
-    report = folder / ("report.quick.html" if quick else "report.html")
+    write_whole(folder / f"about{mark}.json", [json.dumps(about, ensure_ascii=False, indent=2), "\n"])
+    report = folder / f"report{mark}.html"
     write_whole(report, [write_html(outcomes, about, pictures, tables)])
     _say(outcomes, tables, report, folder, quick, as_json)
     return 3 if any(outcome.missing for outcome in outcomes) else 0
