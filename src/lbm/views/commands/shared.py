@@ -74,23 +74,20 @@ def one_of(choices: Sequence[str], name: str, text: str) -> Any:
     return Option(name, parser=read, metavar=f"<{'|'.join(choices)}>", help=text)
 
 
-def _inside(value: float) -> float:
-    if not 0 < value < 1:
-        raise typer.BadParameter(f"expected a number strictly between 0 and 1, got {value}")
-    return value
+def _number(wanted: str, allows: Callable[[float], bool]) -> Callable[[float | None], float | None]:
+    """Return what checks a number that was given, if one was; ``wanted`` says which are allowed."""
+
+    def checked(value: float | None) -> float | None:
+        if value is not None and not allows(value):
+            raise typer.BadParameter(f"expected {wanted}, got {value}")
+        return value
+
+    return checked
 
 
-def _finite(value: float) -> float:
-    if not 0 < value < inf:
-        raise typer.BadParameter(f"expected a finite number above 0, got {value}")
-    return value
-
-
-def positive(value: float | None) -> float | None:
-    """Return a number above 0; None: it was not given."""
-    if value is not None and not value > 0:
-        raise typer.BadParameter(f"expected a number above 0, got {value}")
-    return value
+_inside = _number("a number strictly between 0 and 1", lambda value: 0 < value < 1)
+_finite = _number("a finite number above 0", lambda value: 0 < value < inf)
+positive = _number("a number above 0", lambda value: value > 0)
 
 
 def count_from(started: float) -> None:
