@@ -22,7 +22,7 @@ from lbm.trials.learners.fits import (
     SETTINGS,
     clauses_as_theory,
     curve,
-    drawn_clauses,
+    drawn_of_each,
     share_of_clauses,
 )
 from lbm.trials.learners.protocols import Judged, believed, chosen, judge_fold, put_aside
@@ -150,9 +150,9 @@ def test_every_learner_is_given_as_many_settings():
 
 def test_knowledge_is_drawn_from_both_classes_in_proportion():
     labels = np.array([True] * 40 + [False] * 80)
-    rows = drawn_clauses(labels, share=0.1, seed=0)
+    rows = drawn_of_each(labels, np.random.default_rng(0), share=0.1)
     assert [int((labels[rows] == kind).sum()) for kind in (True, False)] == [4, 8]
-    assert len(drawn_clauses(labels, share=0.001, seed=0)) == 2
+    assert len(drawn_of_each(labels, np.random.default_rng(0), share=0.001)) == 2
 
 
 def test_a_clause_says_its_label_of_rows_that_have_its_literals():

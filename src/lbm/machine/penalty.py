@@ -18,7 +18,7 @@ import numpy as np
 from lbm.errors import LimitExceeded, UnknownAtom
 from lbm.knowledge.formula import CARDINALITIES, Formula, atoms_of, bounds, fold, quote
 from lbm.knowledge.theory import Theory, hard_weight
-from lbm.logic.cube import Cube
+from lbm.logic.cube import Cube, pack
 from lbm.machine.equation import number
 from lbm.machine.rbm import Machine
 
@@ -337,20 +337,17 @@ def penalty_machine(theory: Theory, *, epsilon: float = 0.5) -> Machine:
     for places, coefficient in penalty.terms.items():
         if places:
             visible_bias[places[0]] = float(-coefficient * small)
-    place = {name: i for i, name in enumerate(theory.atoms)}
-    sizes = np.array([len(well.cube) for well in wells], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    literals = [(place[name], sign) for well in wells for name, sign in well.cube.literals]
-    indices, signs = np.array(literals, dtype=np.int32).reshape(-1, 2).T
+    place = {name: i for i, name in enumerate(theory.atoms, start=1)}
+    cubes = pack(([sign * place[name] for name, sign in well.cube.literals] for well in wells), theory.atoms)
     unit_weights = np.array([float(well.weight) for well in wells])
     wanted_true = np.array([len(well.cube.true) for well in wells], dtype=np.int64)
     parts = sorted((i, unit) for unit, well in enumerate(wells) for i in well.formulae)
     owner, unit = np.array(parts, dtype=np.int64).reshape(-1, 2).T.copy()
+    data = np.repeat(unit_weights, np.diff(cubes.starts)) * np.sign(cubes.literals)
+    shape = (len(theory.atoms), len(wells))
     return Machine(
         atoms=theory.atoms,
-        weights=csc_array(
-            (np.repeat(unit_weights, sizes) * signs, indices, starts), shape=(len(theory.atoms), len(wells))
-        ),
+        weights=csc_array((data, np.abs(cubes.literals) - 1, cubes.starts), shape=shape),
         visible_bias=visible_bias,
         hidden_bias=unit_weights * (epsilon - wanted_true),
         epsilon=epsilon,

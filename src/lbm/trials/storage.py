@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+from importlib.abc import Traversable
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -105,21 +106,15 @@ def write_csv(path: Path, part: Part, rows: Iterable[Row]) -> None:
     write_whole(path, csv_text(chain([part.COLUMNS], cells)))
 
 
-def read_csv(path: Path, part: Part) -> list[Row]:
+def read_csv(path: Path | Traversable, part: Part) -> list[Row]:
     """Return the rows of a table that :func:`write_csv` wrote."""
     try:
-        text = path.read_text(encoding="utf-8")
+        reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
-    return parse_csv(text, part, source=str(path))
-
-
-def parse_csv(text: str, part: Part, *, source: str) -> list[Row]:
-    """Return the rows in the text of a table."""
-    reader = csv.DictReader(io.StringIO(text))
     if tuple(reader.fieldnames or ()) != tuple(part.COLUMNS):
         raise FileError(
-            f"cannot read {source}: expected the columns {', '.join(part.COLUMNS)}, "
+            f"cannot read {path}: expected the columns {', '.join(part.COLUMNS)}, "
             f"got {', '.join(reader.fieldnames or ('none',))}"
         )
     rows: list[Row] = []
@@ -127,7 +122,7 @@ def parse_csv(text: str, part: Part, *, source: str) -> list[Row]:
         try:
             rows.append({name: _value(cells[name], kind) for name, kind in part.COLUMNS.items()})
         except (ValueError, TypeError) as error:
-            raise FileError(f"cannot read {source}:{reader.line_num}: {error}") from error
+            raise FileError(f"cannot read {path}:{reader.line_num}: {error}") from error
     return rows
 
 
@@ -145,9 +140,4 @@ def _value(cell: str | None, kind: type) -> Value:
 def kept_rows(part: Part) -> list[Row]:
     """Return the rows of the full run that comes with the package; none if it has none of this part."""
     found = resources.files("lbm.trials").joinpath("results", f"{part.NAME}.csv")
-    return parse_csv(found.read_text("utf-8"), part, source=found.name) if found.is_file() else []
-
-
-def rows_of(piece: Piece, rows: Iterable[Row]) -> list[Row]:
-    """Return the rows that have the key of a piece."""
-    return [row for row in rows if all(row.get(name) == value for name, value in piece.key.items())]
+    return read_csv(found, part) if found.is_file() else []

@@ -77,7 +77,7 @@ def curve(
     """
     if learner in CLASSICAL:
         return _classical(learner, setting, cells, labels, asked, seed)[np.newaxis]
-    known = drawn_clauses(labels, share=share, seed=seed)
+    known = drawn_of_each(labels, np.random.default_rng([seed, 7]), share=share)
     if learner == "CILP++":
         nets = train_net(
             cells, labels, cells[known], labels[known], rate=setting["rate"], epochs=epochs, seed=seed
@@ -86,11 +86,6 @@ def curve(
     theory = clauses_as_theory(cells[known], labels[known]) if learner == "LBM" else None
     hidden = 100 if learner == "RBM" else 50
     return _machine(setting, cells, labels, asked, theory=theory, hidden=hidden, seed=seed, epochs=epochs)
-
-
-def drawn_clauses(labels: Bools, *, share: float, seed: int) -> Ints:
-    """Return the numbers of rows whose clauses are knowledge: this share of each class, one at least."""
-    return drawn_of_each(labels, np.random.default_rng([seed, 7]), share=share)
 
 
 def drawn_of_each(labels: Bools, rng: np.random.Generator, *, share: float, left: int = 0) -> Ints:
