@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbm.errors import FileError
-from lbm.trials.part import Piece, where
+from lbm.trials.part import Piece
+from lbm.trials.selecting import where
 from lbm.trials.storage import check_row, read_csv, write_csv
 
 PART = SimpleNamespace(NAME="made", REVISION=1, COLUMNS={"n": int, "x": float, "word": str})

@@ -7,7 +7,7 @@ may be measured anywhere and in any order; the same key gives the same rows, but
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Final, Protocol
@@ -33,38 +33,6 @@ def columns(text: str) -> dict[str, type]:
     {'set': <class 'str'>, 'seed': <class 'int'>, 'accuracy': <class 'float'>}
     """
     return {name: _KINDS[kind] for name, _, kind in (word.partition(":") for word in text.split())}
-
-
-def where(rows: Iterable[Row], **wanted: Value) -> list[Row]:
-    """Return the rows that have these values in these columns.
-
-    >>> where([{"set": "krk", "seed": 0}, {"set": "krk", "seed": 1}], set="krk", seed=1)
-    [{'set': 'krk', 'seed': 1}]
-    """
-    return [row for row in rows if all(row[column] == value for column, value in wanted.items())]
-
-
-def number(row: Row, column: str) -> float:
-    """Return a value that is there."""
-    value = row[column]
-    assert isinstance(value, int | float), "a column of numbers that are always there"
-    return float(value)
-
-
-def numbers(rows: Iterable[Row], column: str) -> list[float]:
-    """Return the values of a column of numbers that are always there."""
-    return [number(row, column) for row in rows]
-
-
-def by_fold(rows: Iterable[Row], column: str) -> dict[tuple[str, int], float]:
-    """Return the values of a column by fold and seed, as far as they are there."""
-    some = (row for row in rows if row[column] is not None)
-    return {(str(row["fold"]), int(number(row, "seed"))): number(row, column) for row in some}
-
-
-def different(rows: Iterable[Row], column: str) -> list[str]:
-    """Return the different texts of a column, in order of appearance."""
-    return list(dict.fromkeys(str(row[column]) for row in rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from lbm.reasoning.parallel import spread
-from lbm.trials.part import Key, Part, Piece, Row, where
+from lbm.trials.part import Key, Part, Piece, Row
 from lbm.trials.parts import part_named
+from lbm.trials.selecting import where
 from lbm.trials.storage import check_row, kept_rows, piece_path, read_piece, write_piece
 
 BUDGET: Final = "not run: budget"

@@ -12,7 +12,8 @@ from lbm.trials.learners.aleph import ALEPH
 from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread, ranks
 from lbm.trials.learners.fits import CLASSICAL, LEARNERS
 from lbm.trials.learners.sets import MADE, SETS, UNEVEN
-from lbm.trials.part import Row, Sheet, by_fold, different, filled, number, numbers, where
+from lbm.trials.part import Row, Sheet, filled
+from lbm.trials.selecting import by_fold, different, number, numbers, where
 
 BEST: Final = "best LBM"
 BEST_GROUPED: Final = "best LBM, pairs kept together"

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbm.knowledge.printed import counted
-from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, number, numbers, prose, where, wording
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, prose, wording
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import GRID, cover_by, expected_coverage, expected_draws
+from lbm.trials.selecting import number, numbers, where
 from lbm.trials.words import seconds, share, spread, times, whole
 
 NAME: Final = "coverage"

@@ -10,22 +10,9 @@ from typing import Final
 
 from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread
 from lbm.trials.learners.relational import flipped, fold_names, learn_fold, problem_named, with_folds
-from lbm.trials.part import (
-    Key,
-    Piece,
-    Row,
-    Section,
-    Sheet,
-    by_fold,
-    columns,
-    different,
-    filled,
-    numbers,
-    prose,
-    where,
-    wording,
-)
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Chart, Curve, Picture
+from lbm.trials.selecting import by_fold, different, numbers, where
 
 NAME: Final = "noise"
 TITLE: Final = "Noise: labels flipped in training"

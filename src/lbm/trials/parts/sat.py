@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbm.knowledge.clauses import Clauses
-from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, numbers, prose, where, wording
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Chart, Curve, Picture
 from lbm.trials.searches.instances import flat_colouring, sr_pair
 from lbm.trials.searches.solving import CHAINS, METHODS, solve_by
+from lbm.trials.selecting import numbers, where
 from lbm.trials.words import seconds, share
 
 NAME: Final = "sat"

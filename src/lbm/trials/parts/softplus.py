@@ -10,21 +10,9 @@ import numpy as np
 
 from lbm.knowledge.formula import atom, conjunction
 from lbm.machine.translate import translate
-from lbm.trials.part import (
-    Key,
-    Piece,
-    Row,
-    Section,
-    Sheet,
-    columns,
-    filled,
-    number,
-    numbers,
-    prose,
-    where,
-    wording,
-)
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
+from lbm.trials.selecting import number, numbers, where
 
 NAME: Final = "softplus"
 TITLE: Final = "Softplus: how deep a well is, and how much leaks"

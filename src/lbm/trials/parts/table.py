@@ -33,8 +33,9 @@ from lbm.trials.learners.standing import (
     sets_of,
     tables,
 )
-from lbm.trials.part import Key, Piece, Row, Section, columns, different, prose, where, wording
+from lbm.trials.part import Key, Piece, Row, Section, columns, prose, wording
 from lbm.trials.pictures import Chart, Curve, Picture
+from lbm.trials.selecting import different, where
 
 if TYPE_CHECKING:
     from lbm.training.relational.scores import Scores

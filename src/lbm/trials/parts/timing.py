@@ -8,9 +8,10 @@ from functools import cache
 from typing import Final
 
 from lbm.knowledge.printed import counted
-from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, numbers, prose, where, wording
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, prose, wording
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import cover_by, list_models
+from lbm.trials.selecting import numbers, where
 from lbm.trials.words import seconds, times, whole
 
 NAME: Final = "time"

@@ -14,8 +14,9 @@ from lbm.machine.penalty import (
     write_polynomial,
 )
 from lbm.machine.translate import translate
-from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, numbers, prose, where, wording
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Drawing, Picture
+from lbm.trials.selecting import numbers, where
 
 NAME: Final = "xor"
 TITLE: Final = "XOR and the Nixon diamond: logic as energy"
@@ -174,13 +175,10 @@ def _equations(name: str, rows: Sequence[Row]) -> Sheet:
 
 
 def _sizes(rows: Sequence[Row]) -> Sheet:
-    lines = []
-    for name in THEORIES:
-        both = [where(rows, theory=name, encoding=encoding, what="machine") for encoding in ENCODINGS]
-        if all(both):
-            (ours,), (theirs,) = both
-            numbers = (ours["hidden"], theirs["hidden"], ours["weights"], theirs["weights"])
-            lines.append((name, *(f"{number:,}" for number in numbers)))
+    lines = [
+        (name, *(f"{row[column]:,}" for column in ("hidden", "weights") for row in both))
+        for name, both in _machines(rows).items()
+    ]
     head = ("theory", "hidden units, ours", "Penalty Logic", "weights, ours", "Penalty Logic")
     return Sheet("Numbers of hidden units and weights", head, tuple(lines))
 
@@ -209,16 +207,12 @@ def _findings(rows: Sequence[Row]) -> list[str]:
         found.append(
             f"Given n, the best worlds are {said}: whether Nixon is a pacifist stays open, as it should."
         )
-    sizes = {
-        name: [
-            int(row["hidden"] or 0)
-            for encoding in ENCODINGS
-            for row in where(rows, theory=name, encoding=encoding, what="machine")
-        ]
-        for name in THEORIES
-    }
-    fewer = [f"{name} ({ours} against {theirs})" for name, (ours, theirs) in _pairs(sizes) if ours < theirs]
-    more = [f"{name} ({ours} against {theirs})" for name, (ours, theirs) in _pairs(sizes) if ours > theirs]
+    fewer: list[str] = []
+    more: list[str] = []
+    for name, both in _machines(rows).items():
+        ours, theirs = numbers(both, "hidden")
+        if ours != theirs:
+            (fewer if ours < theirs else more).append(f"{name} ({ours:.0f} against {theirs:.0f})")
     if fewer or more:
         found.append(
             f"The strict DNF needs fewer hidden units than Penalty Logic for {', '.join(fewer) or 'none'}, "
@@ -227,6 +221,14 @@ def _findings(rows: Sequence[Row]) -> list[str]:
     return found
 
 
-def _pairs(sizes: dict[str, list[int]]) -> list[tuple[str, tuple[int, int]]]:
-    """Return the theories of which both machines are there."""
-    return [(name, (both[0], both[1])) for name, both in sizes.items() if len(both) == len(ENCODINGS)]
+def _machines(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of both machines, ours and that of Penalty Logic, where both are there."""
+    found = {
+        name: [
+            row
+            for encoding in ENCODINGS
+            for row in where(rows, theory=name, encoding=encoding, what="machine")
+        ]
+        for name in THEORIES
+    }
+    return {name: both for name, both in found.items() if len(both) == len(ENCODINGS)}

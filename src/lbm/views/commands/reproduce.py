@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from lbm.errors import MissingExtra
+from lbm.errors import MissingExtra, suggested
 from lbm.views.commands import shared
 
 if TYPE_CHECKING:
@@ -118,13 +118,11 @@ def reproduce_paper(
 
 def _chosen(names: list[str]) -> list[str]:
     """Return the parts that are asked for, in the order of the report."""
-    from lbm.errors import nearest
     from lbm.trials.parts import PARTS
 
     for name in names:
         if name not in PARTS and name != "all":
-            close = nearest(name, [*PARTS, "all"])
-            guess = f"; did you mean {close!r}?" if close else ""
+            guess = suggested(name, [*PARTS, "all"])
             raise typer.BadParameter(f"expected parts among all, {', '.join(PARTS)}, got {name!r}{guess}")
     return [name for name in PARTS if "all" in names or name in names]
 
