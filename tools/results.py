@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from lbm.trials.learners.relational import is_order
+from lbm.trials.learners.sets import SETS
 from lbm.trials.learners.standing import BEST, BEST_GROUPED, BEST_STRICT, PUBLISHED
-from lbm.trials.learners.tables import SETS
-from lbm.trials.part import Part, Row, Table
+from lbm.trials.part import Part, Row, Sheet
 from lbm.trials.parts import PARTS, coverage, part_named, timing
 from lbm.trials.storage import read_csv
 from lbm.trials.words import seconds, times, whole
@@ -147,7 +147,7 @@ def learned(headline: Mapping[str, Any]) -> list[str]:
     together, strict = (f"{min(values):.0f} to {max(values):.0f} %" for values in apart.values())
     head = ("accuracy, %", "published, best", "published, LBM", "LBM, paper's way", "LBM, honest", BEST)
     return [
-        markdown(Table("", head, tuple(lines), left=(0,))),
+        markdown(Sheet("", head, tuple(lines), left=(0,))),
         "The paper's way chooses the epoch on the test fold; honest: setting and epoch are chosen on "
         "training rows. The\nbest LBM, honest too, has columns of ours and, for drugs (`alz_`), rules that "
         "hold of any order. On the paper's folds\nthese know most test pairs by their mirrors; without them "
@@ -177,7 +177,7 @@ def section(part: Part, rows: list[Row], about: dict[str, Any]) -> list[str]:
     return found
 
 
-def markdown(table: Table) -> str:
+def markdown(table: Sheet) -> str:
     """Return a table as Markdown."""
     ends = ["---" if number in table.left else "---:" for number in range(len(table.head))]
     lines = [table.head, ends, *table.rows]

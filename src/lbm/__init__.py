@@ -10,42 +10,32 @@ TYPE_CHECKING = False  # that of typing, which an interrupt at the start of a co
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Formula": "lbm.knowledge.formula",
-    "atom": "lbm.knowledge.formula",
-    "atleast": "lbm.knowledge.formula",
-    "atmost": "lbm.knowledge.formula",
-    "exactly": "lbm.knowledge.formula",
-    "holds": "lbm.knowledge.formula",
-    "iff": "lbm.knowledge.formula",
-    "parse": "lbm.knowledge.parser",
-    "Theory": "lbm.knowledge.theory",
-    "to_sdnf": "lbm.logic.sdnf",
-    "Machine": "lbm.machine.rbm",
-    "translate": "lbm.machine.translate",
-    "ask": "lbm.reasoning.reasoner",
-    "best": "lbm.reasoning.reasoner",
-    "count": "lbm.reasoning.reasoner",
-    "distance": "lbm.reasoning.reasoner",  # the older name of uniformity: it is not in __all__
-    "entails": "lbm.reasoning.reasoner",
-    "log_partition": "lbm.reasoning.reasoner",
-    "log_probability": "lbm.reasoning.reasoner",
-    "marginals": "lbm.reasoning.reasoner",
-    "models": "lbm.reasoning.reasoner",
-    "sample": "lbm.reasoning.reasoner",
-    "uniformity": "lbm.reasoning.reasoner",
-    "Reasoner": "lbm.reasoning.reasoner",
-    "infer": "lbm.relations.evidence.query",
-    "RelationalProblem": "lbm.relations.problem",
-    "AtomEncoder": "lbm.training.data.encoder",
-    "LBMClassifier": "lbm.training.learners.classifier",
-    "LogicalRBM": "lbm.training.learners.unsupervised",
-    "induce": "lbm.training.relational.induce",
-    "load": "lbm.training.storage.kinds",
-    "save": "lbm.training.storage.kinds",
-    "load_model": "lbm.training.storage.store",
-    "save_model": "lbm.training.storage.store",
-    "draw": "lbm.views.plots",
+    name: module
+    for module, names in {
+        "lbm.knowledge.formula": "Formula atom atleast atmost exactly holds iff",
+        "lbm.knowledge.parser": "parse",
+        "lbm.knowledge.theory": "Theory",
+        "lbm.logic.sdnf": "to_sdnf",
+        "lbm.machine.rbm": "Machine",
+        "lbm.machine.translate": "translate",
+        # distance is the older name of uniformity: it is not in __all__
+        "lbm.reasoning.reasoner": (
+            "Reasoner ask best count distance entails log_partition log_probability marginals models sample "
+            "uniformity"
+        ),
+        "lbm.relations.evidence.query": "infer",
+        "lbm.relations.problem": "RelationalProblem",
+        "lbm.training.data.encoder": "AtomEncoder",
+        "lbm.training.learners.classifier": "LBMClassifier",
+        "lbm.training.learners.unsupervised": "LogicalRBM",
+        "lbm.training.relational.induce": "induce",
+        "lbm.training.storage.kinds": "load save",
+        "lbm.training.storage.store": "load_model save_model",
+        "lbm.views.plots": "draw",
+    }.items()
+    for name in names.split()
 }
+"""The module of every name."""
 
 __all__ = [
     "AtomEncoder",

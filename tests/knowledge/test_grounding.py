@@ -11,9 +11,9 @@ from lbm.knowledge.formula import FALSE, TRUE, atom, conjunction, disjunction
 from lbm.knowledge.grounding import (
     MAX_INSTANCES,
     MAX_QUANTIFIERS,
-    Budget,
     Guard,
     Quantifier,
+    Supply,
     Template,
     bindings,
     ground,
@@ -165,14 +165,14 @@ def test_grounding_fills_every_hole_and_nothing_else(depth, rng):
     made, say = template(depth, rng)
     for x, y in itertools.product("ab", repeat=2):
         binding = {"X": x, "Y": y}
-        assert ground(made, binding, Budget()) is say(binding)
+        assert ground(made, binding, Supply()) is say(binding)
 
 
 def test_a_deep_template_is_ground_without_recursion():
     made = Template("term", ("p", ("X",)), ())
     for _ in range(50_000):
         made = Template("not", None, (made,))
-    formula = ground(made, {"X": "a"}, Budget())
+    formula = ground(made, {"X": "a"}, Supply())
     assert str(formula) == "~" * 50_000 + "p(a)"
     (statement,) = Theory.parse("domain d = {a}\nforall X in d: " + "~(" * 50_000 + "p(X)" + ")" * 50_000)
     assert statement.formula is formula
@@ -181,13 +181,13 @@ def test_a_deep_template_is_ground_without_recursion():
 def test_bindings_come_in_order_and_obey_guards():
     quantifier = Quantifier("forall", ("X", "Y"), (("a", "b"), ("a", "c")), (Guard("X", False, "Y"),))
     assert quantifier.size() == 4
-    assert [tuple(binding.values()) for binding in bindings(quantifier, {"Z": "z"}, Budget())] == [
+    assert [tuple(binding.values()) for binding in bindings(quantifier, {"Z": "z"}, Supply())] == [
         ("z", "a", "c"),
         ("z", "b", "a"),
         ("z", "b", "c"),
     ]
     assert (
-        list(bindings(Quantifier("exists", ("X",), (("a",),), (Guard("X", True, "b"),)), {}, Budget())) == []
+        list(bindings(Quantifier("exists", ("X",), (("a",),), (Guard("X", True, "b"),)), {}, Supply())) == []
     )
 
 
@@ -199,7 +199,7 @@ def test_the_budget_counts_bindings_of_every_quantifier_together():
         inner = Quantifier("exists", ("Y",), (tuple("abc"),))
         outer = Quantifier("forall", ("X",), (tuple("abcd"),))
         body = Template("exists", inner, (Template("term", ("p", ("X", "Y")), ()),))
-        return list(instances((outer,), body, Budget(limit, limit)))
+        return list(instances((outer,), body, Supply(limit, limit)))
 
     assert len(cost(4 + 4 * 3)) == 4
     with pytest.raises(LimitExceeded, match="more than 15 ground instances") as caught:
@@ -220,7 +220,7 @@ def test_rules_that_make_too_many_instances_are_refused_at_their_place(rule):
 
 
 def test_long_rules_are_refused_by_the_terms_they_fill_in(monkeypatch):
-    monkeypatch.setattr("lbm.knowledge.parser.Budget", lambda: Budget(terms=11))
+    monkeypatch.setattr("lbm.knowledge.parser.Supply", lambda: Supply(terms=11))
     rules = "domain d = {a, b, c}\n\nforall X in d: p(X) & q(X) & r(X)"
     assert len(Theory.parse(rules)) == 3
     with pytest.raises(ParseError, match=r"\(limit MAX_GROUND_TERMS\)") as caught:
@@ -229,7 +229,7 @@ def test_long_rules_are_refused_by_the_terms_they_fill_in(monkeypatch):
 
 
 def test_rules_share_one_budget(monkeypatch):
-    monkeypatch.setattr("lbm.knowledge.parser.Budget", lambda: Budget(7, 7))
+    monkeypatch.setattr("lbm.knowledge.parser.Supply", lambda: Supply(7, 7))
     rules = "domain d = {a, b, c}\nforall X in d: p(X)\nforall X in d: q(X)\n"
     assert len(Theory.parse(rules)) == 6
     with pytest.raises(ParseError, match="more than 7 ground instances") as caught:

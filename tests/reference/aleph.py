@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,7 @@ from lbm.relations.problem import RelationalProblem, load_problem
 from lbm.relations.prolog.reader import read_clauses
 from lbm.relations.prolog.terms import Compound, arguments, list_items, write
 from lbm.relations.saturate import BottomClause
-from lbm.trials.learners.aleph import BEGIN, Aleph, find_aleph, run_aleph, with_settings
+from lbm.trials.learners.aleph import BEGIN, Aleph, find_aleph, run_aleph
 
 _SATURATE: Final = (
     BEGIN
@@ -55,7 +55,7 @@ def aleph_bottom_clauses(
     if not isinstance(problem, RelationalProblem):
         problem = load_problem(problem)
     aleph = find_aleph() if aleph is None else aleph
-    deep = with_settings(problem, {**problem.modes.settings, "i": depth})
+    deep = replace(problem, modes=replace(problem.modes, settings={**problem.modes.settings, "i": depth}))
     found = run_aleph(_SATURATE, deep, {}, seconds=seconds, aleph=aleph)
     if found is None:
         raise NoAnswer(f"Aleph made no bottom clauses of {problem.name} within {seconds:g} seconds")

@@ -2,7 +2,7 @@
 
 import time
 
-from lbm.trials.part import Piece, Section, Table
+from lbm.trials.part import Piece, Section, Sheet
 from lbm.trials.pictures import Chart, Curve
 
 NAME = "slow"
@@ -39,9 +39,14 @@ def draw(rows):
 
 
 def section(rows):
-    table = Table(
+    table = Sheet(
         "T <t>", ("n", "word"), tuple((str(row["number"]), str(row["word"])) for row in rows), left=(1,)
     )
     return Section(
         ("About <script>alert(1)</script> `x < y`.",), ("Found & kept.",), (table,), ("Note.",), {"n": 1.0}
     )
+
+
+def is_time(column):
+    """Return whether a column holds times, which differ from run to run."""
+    return column == "seconds" or column.endswith("_seconds")

@@ -14,15 +14,15 @@ from sklearn.linear_model import LogisticRegression
 from lbm.errors import FileError, ParseError
 from lbm.knowledge.formula import holds
 from lbm.relations.prolog.terms import arguments
-from lbm.trials.learners import tables
+from lbm.trials.learners import sets
 from lbm.trials.learners.cilp import activation, initial_net, log_odds, train_net
 from lbm.trials.learners.comparing import holm, interval_99, paired_chance, ranks
-from lbm.trials.learners.curves import (
+from lbm.trials.learners.fits import (
     LEARNERS,
     SETTINGS,
     clauses_as_theory,
     curve,
-    drawn_clauses,
+    drawn_of_each,
     share_of_clauses,
 )
 from lbm.trials.learners.protocols import Judged, believed, chosen, judge_fold, put_aside
@@ -42,7 +42,7 @@ def written(path, text):
 
 def test_a_file_of_ours_gives_a_column_for_each_literal_and_knows_which_rows_are_one_pair(tmp_path):
     lines = "ex(b1,a1)\tpos\t7\tp(A,C) q(B)\nex(a1,b1)\tneg\t1\tq(B) r(A)\n"
-    table = tables.read_table(written(tmp_path / "bcp.tsv", OURS + lines), "alz")
+    table = sets.read_table(written(tmp_path / "bcp.tsv", OURS + lines), "alz")
     assert table.cells.tolist() == [[True, True, False], [False, True, True]]
     assert table.labels.tolist() == [True, False]
     assert table.fold_names == ["1", "7"]
@@ -52,7 +52,7 @@ def test_a_file_of_ours_gives_a_column_for_each_literal_and_knows_which_rows_are
 @pytest.mark.parametrize(("name", "labels"), [("krk", [True, False]), ("mutagenesis", [False, True])])
 def test_the_labels_of_mutagenesis_are_swapped_back_and_no_others(tmp_path, name, labels):
     lines = "1\tpos\tt(A):-p(A;B),q(B).\n10\tneg\tt(A):-q(B).\n"
-    table = tables.read_table(written(tmp_path / "bcp.tsv", THEIRS + lines), name)
+    table = sets.read_table(written(tmp_path / "bcp.tsv", THEIRS + lines), name)
     assert table.cells.tolist() == [[True, True], [False, True]]
     assert table.labels.tolist() == labels
     assert table.fold_names == ["1", "10"]
@@ -60,25 +60,25 @@ def test_the_labels_of_mutagenesis_are_swapped_back_and_no_others(tmp_path, name
 
 def test_a_line_with_too_few_cells_is_named(tmp_path):
     with pytest.raises(ParseError, match=r"bcp\.tsv:2: expected 3 cells"):
-        tables.read_table(written(tmp_path / "bcp.tsv", THEIRS + "1\tpos\n"), "krk")
+        sets.read_table(written(tmp_path / "bcp.tsv", THEIRS + "1\tpos\n"), "krk")
     with pytest.raises(FileError, match="cannot read"):
-        tables.read_table(tmp_path / "none.tsv", "krk")
+        sets.read_table(tmp_path / "none.tsv", "krk")
 
 
 def test_without_a_directory_of_data_the_error_says_what_to_set(monkeypatch):
     monkeypatch.delenv("LBM_DATA", raising=False)
     for name in ("krk", "uwcse"):
         with pytest.raises(FileError, match="set LBM_DATA"):
-            tables.paper_table(name)
+            sets.paper_table(name)
 
 
 @pytest.mark.parametrize(
     ("name", "rows", "positive", "areas"),
-    [("uwcse", 339, 113, True), (tables.UNEVEN, 2824, 113, True), ("alz_amine", 686, 343, False)],
+    [("uwcse", 339, 113, True), (sets.UNEVEN, 2824, 113, True), ("alz_amine", 686, 343, False)],
 )
 def test_published_tables_have_their_rows_and_folds(dataset, name, rows, positive, areas):
     dataset(name.removesuffix("_2711"))
-    table = tables.paper_table(name)
+    table = sets.paper_table(name)
     assert (len(table.labels), int(table.labels.sum())) == (rows, positive)
     assert table.areas == areas
     assert len(table.fold_names) == (5 if areas else 10)
@@ -88,19 +88,19 @@ def paired_table(pairs):
     names = np.array([f"{k}" for k in range(pairs) for _ in range(2)])
     labels = np.tile([True, False], pairs)
     cells = np.zeros((2 * pairs, 2), dtype=bool)
-    return tables.LabelledTable("pairs", cells, labels, np.tile(["1"], 2 * pairs), names)
+    return sets.LabelledTable("pairs", cells, labels, np.tile(["1"], 2 * pairs), names)
 
 
 @given(st.integers(4, 20), st.integers(0, 1000))
 def test_permuted_pairs_stay_opposite_and_in_one_fold(pairs, seed):
-    table = tables.permuted(paired_table(pairs), folds=4, seed=seed)
+    table = sets.permuted(paired_table(pairs), folds=4, seed=seed)
     assert (table.labels[::2] != table.labels[1::2]).all()
     assert (table.folds[::2] == table.folds[1::2]).all()
 
 
 def test_other_labels_are_permuted_as_many_of_each_class_as_before():
-    table = tables.made_table("family")
-    one, other = (tables.permuted(table, folds=3, seed=seed) for seed in (0, 1))
+    table = sets.made_table("family")
+    one, other = (sets.permuted(table, folds=3, seed=seed) for seed in (0, 1))
     assert one.labels.sum() == other.labels.sum() == table.labels.sum()
     assert one.labels.tolist() != other.labels.tolist()
     assert set(one.fold_names) == {"1", "2", "3"}
@@ -150,9 +150,9 @@ def test_every_learner_is_given_as_many_settings():
 
 def test_knowledge_is_drawn_from_both_classes_in_proportion():
     labels = np.array([True] * 40 + [False] * 80)
-    rows = drawn_clauses(labels, share=0.1, seed=0)
+    rows = drawn_of_each(labels, np.random.default_rng(0), share=0.1)
     assert [int((labels[rows] == kind).sum()) for kind in (True, False)] == [4, 8]
-    assert len(drawn_clauses(labels, share=0.001, seed=0)) == 2
+    assert len(drawn_of_each(labels, np.random.default_rng(0), share=0.001)) == 2
 
 
 def test_a_clause_says_its_label_of_rows_that_have_its_literals():
@@ -210,10 +210,10 @@ def test_where_folds_are_areas_one_of_those_trained_on_is_put_aside_each_in_turn
 
 def test_test_labels_have_no_say_under_the_honest_protocol():
     """With other test labels, choice and predictions stay the same; the paper's figure moves."""
-    table = tables.made_table("chess")
+    table = sets.made_table("chess")
     test = table.folds == "1"
     labels = np.where(test, ~table.labels, table.labels)
-    turned = tables.LabelledTable(table.name, table.cells, labels, table.folds, table.pairs)
+    turned = sets.LabelledTable(table.name, table.cells, labels, table.folds, table.pairs)
     one, other = (judge_fold(some, "1", "LBM", seed=0, epochs=4) for some in (table, turned))
     assert chosen(one).setting == chosen(other).setting
     assert chosen(one).epoch == chosen(other).epoch
@@ -231,7 +231,7 @@ def test_a_learner_that_hardly_beats_the_larger_class_answers_that_in_its_own_or
 
 
 def test_a_set_of_areas_is_judged_by_an_area_put_aside():
-    drawn = tables.made_table("chess")
+    drawn = sets.made_table("chess")
     found = [judge_fold(one, "1", "logistic regression", seed=0, settings=[{"C": 1.0}], epochs=1)[0]
              for one in (drawn, replace(drawn, areas=True))]  # fmt: skip
     second = drawn.folds == "2"  # the first of those trained on
@@ -240,11 +240,11 @@ def test_a_set_of_areas_is_judged_by_an_area_put_aside():
     )
     assert found[1].aside == pytest.approx(model.score(drawn.cells[second], drawn.labels[second]))
     assert found[0].log_odds.tolist() == found[1].log_odds.tolist()
-    assert not tables.permuted(replace(drawn, areas=True), folds=3, seed=0).areas
+    assert not sets.permuted(replace(drawn, areas=True), folds=3, seed=0).areas
 
 
 def test_the_bar_is_the_share_of_the_larger_class_and_a_standard_error():
-    table = tables.made_table("chess")
+    table = sets.made_table("chess")
     (judged,) = judge_fold(table, "1", "logistic regression", seed=0, settings=[{"C": 1.0}], epochs=1)
     train = table.labels[table.folds != "1"]
     _, aside = put_aside(train, seed=0)
@@ -254,7 +254,7 @@ def test_the_bar_is_the_share_of_the_larger_class_and_a_standard_error():
 
 
 def test_whether_a_learner_is_believed_depends_on_epochs_beside_the_chosen_one():
-    table = tables.made_table("chess")
+    table = sets.made_table("chess")
     train = np.flatnonzero(table.folds != "1")
     kept, held = (train[rows] for rows in put_aside(table.labels[train], seed=0))
     setting = SETTINGS["LBM"][0]
@@ -269,7 +269,7 @@ def test_whether_a_learner_is_believed_depends_on_epochs_beside_the_chosen_one()
 
 
 def test_logistic_regression_is_scored_as_scikit_learn_scores_it():
-    table = tables.made_table("chess")
+    table = sets.made_table("chess")
     test = table.folds == "2"
     model = LogisticRegression(C=1.0, max_iter=2000).fit(table.cells[~test], table.labels[~test])
     (judged,) = judge_fold(table, "2", "logistic regression", seed=0, settings=[{"C": 1.0}], epochs=1)

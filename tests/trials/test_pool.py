@@ -169,9 +169,9 @@ def test_rounds_are_taken_many_at_a_time_only_where_no_unit_can_fire(confidence)
     worlds = np.array(list(product([0, 1], repeat=11)))
     inputs = worlds @ machine.weights.toarray() + machine.hidden_bias
     most = np.maximum.accumulate(logistic(confidence * inputs).max(axis=1))  # over all words up to each
-    judge = pool._Judge.of(word_cubes(machine), phi(9, 2))
-    rng = np.random.default_rng(0)
-    scheme = pool._Scheme(word_cubes(machine), judge, rng, confidence, False, 500, None)
+    cubes = word_cubes(machine)
+    judge = pool._models_of(cubes, phi(9, 2))
+    scheme = pool._Scheme(cubes, *judge, np.random.default_rng(0), confidence, False, 500, None)
     quiet = np.array([scheme._quiet(word) for word in words_of(worlds)])
     assert quiet[0]
     assert (most[quiet] < 2**-53).all()

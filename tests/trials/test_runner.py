@@ -13,11 +13,12 @@ import joblib
 import pytest
 
 from lbm.trials import parts
-from lbm.trials.part import Piece, is_time
+from lbm.trials.part import Piece
 from lbm.trials.parts import PARTS, part_named
 from lbm.trials.runner import BUDGET, run_part
 from lbm.trials.storage import check_row, piece_path, write_csv
 from tests.trials import slow_part
+from tests.trials.slow_part import is_time
 
 ROOT = Path(__file__).parents[2]
 

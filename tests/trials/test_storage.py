@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lbm.errors import FileError
 from lbm.trials.part import Piece
-from lbm.trials.storage import check_row, read_csv, rows_of, write_csv
+from lbm.trials.selecting import where
+from lbm.trials.storage import check_row, read_csv, write_csv
 
 PART = SimpleNamespace(NAME="made", REVISION=1, COLUMNS={"n": int, "x": float, "word": str})
 rows = st.fixed_dictionaries(
@@ -57,5 +58,5 @@ def test_a_table_that_does_not_fit_is_named_with_its_file(tmp_path, text):
 
 def test_rows_of_a_piece_are_those_with_its_key():
     table = [{"n": n, "x": 0.0, "word": word} for n in (1, 2) for word in "ab"]
-    assert rows_of(Piece({"n": 2, "word": "b"}, 1.0), table) == [table[3]]
-    assert rows_of(Piece({"n": 3}, 1.0), table) == []
+    assert where(table, **Piece({"n": 2, "word": "b"}, 1.0).key) == [table[3]]
+    assert where(table, **Piece({"n": 3}, 1.0).key) == []

@@ -6,10 +6,11 @@ import pytest
 from lbm.datasets import krk_relations
 from lbm.relations.prolog.terms import arguments
 from lbm.training.relational.scores import Scores
-from lbm.trials.learners import tables
+from lbm.trials.learners import sets
 from lbm.trials.learners.aleph import ALEPH, AlephFold, aleph_fold, has_aleph
 from lbm.trials.learners.protocols import chosen, judge_fold
 from lbm.trials.learners.relational import STRICT_PARTS, made_order, strict_fold
+from lbm.trials.learners.sets import SETS
 from lbm.trials.learners.standing import (
     BEST,
     BEST_GROUPED,
@@ -22,10 +23,9 @@ from lbm.trials.learners.standing import (
     rank_table,
     verdict_table,
 )
-from lbm.trials.learners.tables import SETS
-from lbm.trials.part import is_time
 from lbm.trials.parts import noise, permuted, table
 from lbm.trials.storage import check_row
+from tests.trials.slow_part import is_time
 
 
 def row(name, learner, *, seed=0, fold="1", setting="a", paper=None, honest=None):
@@ -186,7 +186,7 @@ def test_random_labels_show_what_the_answer_of_the_larger_class_could_hide():
 
 
 def test_random_labels_are_also_scored_as_if_learners_were_always_believed():
-    drawn = tables.permuted(tables.paper_table("family"), folds=permuted.QUICK_FOLDS, seed=0)
+    drawn = sets.permuted(sets.paper_table("family"), folds=permuted.QUICK_FOLDS, seed=0)
     said = np.zeros(len(drawn.labels), bool)
     for fold in drawn.fold_names:
         judged = judge_fold(drawn, fold, "LBM", seed=0, epochs=permuted.QUICK_EPOCHS)

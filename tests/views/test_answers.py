@@ -528,7 +528,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(lbm, theories, monkey
         raise OSError(28, "No space left on device")
         yield
 
-    monkeypatch.setattr("lbm.views.commands.sample._csv", fail)
+    monkeypatch.setattr("lbm.knowledge.printed.csv_text", fail)
     before = sorted(theories.iterdir())
     refused(lbm("sample", "mixed.lbm", "-n", "2", "-o", "out.csv"), "No space left on device")
     assert (theories / "out.csv").read_text() == "old\n"

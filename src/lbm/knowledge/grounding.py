@@ -1,7 +1,7 @@
 """Rules with variables: templates, and the propositional formulae they stand for.
 
 A template is a formula with holes: terms that mention variables, and quantifiers. Grounding fills
-the holes with the constants of finite domains, under guards, within a budget.
+the holes with the constants of finite domains, under guards, within limits.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Template:
 
 
 @dataclass(slots=True)
-class Budget:
+class Supply:
     """How many more instances and terms may be made; shared by all the rules of a theory."""
 
     left: int = MAX_INSTANCES
@@ -91,9 +91,9 @@ class Budget:
             )
 
 
-def bindings(quantifier: Quantifier, outer: Mapping[str, str], budget: Budget) -> Iterator[dict[str, str]]:
+def bindings(quantifier: Quantifier, outer: Mapping[str, str], supply: Supply) -> Iterator[dict[str, str]]:
     """Yield every way to bind the variables that the guards allow, the last variable fastest."""
-    budget.spend(quantifier.size())
+    supply.spend(quantifier.size())
     for constants in product(*quantifier.domains):
         binding = {**outer, **dict(zip(quantifier.variables, constants, strict=True))}
         if all(
@@ -103,7 +103,7 @@ def bindings(quantifier: Quantifier, outer: Mapping[str, str], budget: Budget) -
             yield binding
 
 
-def ground(template: Formula | Template, binding: Mapping[str, str], budget: Budget) -> Formula:
+def ground(template: Formula | Template, binding: Mapping[str, str], supply: Supply) -> Formula:
     """Return the formula that ``template`` stands for under ``binding``.
 
     Recurses on quantifiers only, and the parser admits MAX_QUANTIFIERS of them inside one another.
@@ -115,13 +115,13 @@ def ground(template: Formula | Template, binding: Mapping[str, str], budget: Bud
     while stack:
         node, ready = stack.pop()
         if node.kind == "term":
-            budget.spend_term()
+            supply.spend_term()
             predicate, arguments = node.label
             filled = ", ".join(binding.get(argument, argument) for argument in arguments)
             results[id(node)] = atom(f"{predicate}({filled})")
         elif node.kind in ("forall", "exists"):
             (body,) = node.args
-            parts = [ground(body, inner, budget) for inner in bindings(node.label, binding, budget)]
+            parts = [ground(body, inner, supply) for inner in bindings(node.label, binding, supply)]
             results[id(node)] = conjunction(parts) if node.kind == "forall" else disjunction(parts)
         elif not ready:
             stack.append((node, True))
@@ -132,10 +132,10 @@ def ground(template: Formula | Template, binding: Mapping[str, str], budget: Bud
     return results[id(template)]
 
 
-def instances(prefix: tuple[Quantifier, ...], body: Formula | Template, budget: Budget) -> Iterator[Formula]:
+def instances(prefix: tuple[Quantifier, ...], body: Formula | Template, supply: Supply) -> Iterator[Formula]:
     """Yield one formula per binding of the leading quantifiers (all ``forall``) in ``prefix``."""
     level: list[Mapping[str, str]] = [{}]
     for quantifier in prefix:
-        level = [inner for outer in level for inner in bindings(quantifier, outer, budget)]
+        level = [inner for outer in level for inner in bindings(quantifier, outer, supply)]
     for binding in level:
-        yield ground(body, binding, budget)
+        yield ground(body, binding, supply)

@@ -30,7 +30,7 @@ from lbm.knowledge.formula import (
     term_name,
     to_steps,
 )
-from lbm.knowledge.grounding import MAX_QUANTIFIERS, Budget, Guard, Quantifier, Template, instances
+from lbm.knowledge.grounding import MAX_QUANTIFIERS, Guard, Quantifier, Supply, Template, instances
 from lbm.knowledge.lexer import PLAIN, Lexer, Token
 from lbm.knowledge.numbers import MAX_DIGITS, Weight, plain, read_weight
 
@@ -226,7 +226,7 @@ class _Reader(Lexer):
         self.whole = False  # True: the text is one formula, and a line end is a blank
         self.atoms: dict[str, None] = {}
         self.domains: dict[str, tuple[str, ...]] = {}
-        self.budget = Budget()
+        self.supply = Supply()
         self.scope: list[str] = []
         self.out: list[Formula | Template] = []
         self.open: list[str | _Open] = []
@@ -621,7 +621,7 @@ class _Reader(Lexer):
         self.out.clear()
         if isinstance(body, Formula) and not prefix:
             return (body,)
-        found = list(instances(tuple(prefix), body, self.budget))
+        found = list(instances(tuple(prefix), body, self.supply))
         for name in atoms_of(*found):
             self.atoms.setdefault(name)
         return found

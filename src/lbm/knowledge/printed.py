@@ -46,6 +46,22 @@ def table(rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> Iterat
             yield ("  " + "  ".join(cells)).rstrip()
 
 
+def csv_text(rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Yield rows as CSV, many lines at a time."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for row in rows:
+        writer.writerow(row)
+        if text.tell() > 1 << 16:
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue()
+
+
 def counted(count: int, one: str, many: str | None = None) -> str:
     """Return ``1 atom`` or ``1,000 atoms``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

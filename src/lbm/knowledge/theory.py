@@ -65,18 +65,11 @@ class Theory:
         made = tuple(_statement(item) for item in statements)
         order = dict.fromkeys(atom_name(name) for name in atoms)
         order.update(dict.fromkeys(atoms_of(*(statement.formula for statement in made))))
-        self._fill(tuple(order), made)
+        self._fill(atoms=tuple(order), statements=made)
 
-    def _fill(
-        self,
-        atoms: tuple[str, ...],
-        statements: Sequence[Statement],
-        shown: tuple[str, ...] | None = None,
-    ) -> None:
-        object.__setattr__(self, "atoms", atoms)
-        object.__setattr__(self, "statements", statements)
-        object.__setattr__(self, "shown", shown)
-        object.__setattr__(self, "_hash", None)
+    def _fill(self, **parts: object) -> None:
+        for name in self.__slots__:
+            object.__setattr__(self, name, parts.get(name))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a theory never changes: build another one")
@@ -93,7 +86,7 @@ class Theory:
     ) -> Theory:
         """Return the theory with these parts as they are; every atom must be named in ``atoms``."""
         theory = cls.__new__(cls)
-        theory._fill(atoms, statements, shown)
+        theory._fill(atoms=atoms, statements=statements, shown=shown)
         return theory
 
     @classmethod
@@ -222,10 +215,10 @@ def to_lines(theory: Theory) -> Iterator[str]:
         yield str(statement)
 
 
-def shown(formula: Formula, width: int = 100) -> str:
-    """Return the text of a formula, cut if it is long."""
+def shown(formula: Formula) -> str:
+    """Return the text of a formula, cut at a hundred characters."""
     text = repr(formula)[1:-1]  # which, unlike str(), stops early
-    return text if len(text) <= width else text[: width - 4].rstrip() + " ..."
+    return text if len(text) <= 100 else text[:96].rstrip() + " ..."
 
 
 def statement_shown(statement: Statement) -> str:

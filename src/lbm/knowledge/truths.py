@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Bools = NDArray[np.bool_]
+    from lbm.arrays import Bools
+
     Places = NDArray[np.intp]
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from lbm.knowledge.formula import CARDINALITIES, Formula, bounds
 
-Part = tuple[Formula, bool]
+Signed = tuple[Formula, bool]
+"""A formula, and whether it is seen as it is; else its negation is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,11 @@ class View:
     """
 
     op: str
-    parts: tuple[Part, ...]
+    parts: tuple[Signed, ...]
     label: Any = None
 
 
-def strip(formula: Formula, positive: bool = True) -> Part:
+def strip(formula: Formula, positive: bool = True) -> Signed:
     """Return the formula below any negations on top, and whether it is seen as it is."""
     while formula.kind == "not":
         formula, positive = formula.args[0], not positive
@@ -52,8 +53,8 @@ def view(formula: Formula, positive: bool = True, whole: Container[Formula] = ()
     if kind in ("xor", "iff"):
         return _parity(node, positive, whole)
     op = "and" if _op(kind, positive) == "and" else "or"
-    found: list[Part] = []
-    seen: set[Part] = set()  # p | p is p: a part that is met again adds nothing
+    found: list[Signed] = []
+    seen: set[Signed] = set()  # p | p is p: a part that is met again adds nothing
     stack = _halves(node, positive)
     while stack:
         part, sign = strip(*stack.pop())
@@ -76,7 +77,7 @@ def _op(kind: str, positive: bool) -> str | None:
     return None
 
 
-def _halves(node: Formula, positive: bool) -> list[Part]:
+def _halves(node: Formula, positive: bool) -> list[Signed]:
     """Return the two arguments with their signs, the first one last, as a stack wants them."""
     left, right = node.args
     return [(right, positive), (left, positive ^ (node.kind == "implies"))]
@@ -84,7 +85,7 @@ def _halves(node: Formula, positive: bool) -> list[Part]:
 
 def _parity(node: Formula, positive: bool, whole: Container[Formula]) -> View:
     odd = positive ^ (node.kind == "iff")
-    found: list[Part] = []
+    found: list[Signed] = []
     seen: set[Formula] = set()  # looked into once: a shared part that is met again stays a part
     stack = [node.args[1], node.args[0]]
     while stack:

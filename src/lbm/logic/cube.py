@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Ints
 from lbm.knowledge.clauses import Packed, packed
 from lbm.knowledge.formula import quote
 
-Ints = NDArray[np.int64]
 Literals = NDArray[np.int32]
 
 

@@ -41,17 +41,17 @@ PRODUCT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Sized:
     """A formula with its parts already replaced, and how many cubes it and its negation take."""
 
     formula: Formula
     yes: int
     no: int
 
-    def negated(self) -> Piece:
+    def negated(self) -> Sized:
         """Return the piece seen the other way round."""
         formula = self.formula
-        return Piece(formula.args[0] if formula.kind == "not" else ~formula, self.no, self.yes)
+        return Sized(formula.args[0] if formula.kind == "not" else ~formula, self.no, self.yes)
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Definer:
             )
         plain = fold(formula, _without_large_cardinalities)
         shared = _shared(plain)
-        done: dict[Formula, Piece] = {}
+        done: dict[Formula, Sized] = {}
         root = strip(plain)
         stack = [(root[0], False)]
         views: dict[Formula, View] = {}
@@ -104,11 +104,11 @@ class Definer:
         piece = done[root[0]]
         return piece.formula if root[1] else piece.negated().formula
 
-    def _piece(self, node: Formula, seen: View, done: dict[Formula, Piece]) -> Piece:
+    def _piece(self, node: Formula, seen: View, done: dict[Formula, Sized]) -> Sized:
         if seen.op == "literal":
-            return Piece(node, 1, 1)
+            return Sized(node, 1, 1)
         if seen.op == "constant":
-            return Piece(TRUE, 1, 0) if seen.label else Piece(FALSE, 0, 1)
+            return Sized(TRUE, 1, 0) if seen.label else Sized(FALSE, 0, 1)
         parts = [done[part] if sign else done[part].negated() for part, sign in seen.parts]
         if seen.op == "or":
             return self._any(parts)
@@ -120,11 +120,11 @@ class Definer:
         ones = [(1, 1)] * len(cut)
         least, most, inside = seen.label
         yes, no = (count_up(ones, (least, most, way), 1, 0, capped_sum) for way in (inside, not inside))
-        return Piece(make(node.kind, node.label, tuple([part.formula for part in cut])), yes, no)
+        return Sized(make(node.kind, node.label, tuple([part.formula for part in cut])), yes, no)
 
-    def _any(self, parts: list[Piece]) -> Piece:
+    def _any(self, parts: list[Sized]) -> Sized:
         """Return the disjunction of pieces; those whose sizes would multiply too far are cut."""
-        kept: list[Piece] = []
+        kept: list[Sized] = []
         room = PRODUCT
         for whole in sorted(parts, key=lambda part: part.no):
             part = self._cut(whole) if whole.no > room else whole
@@ -135,19 +135,19 @@ class Definer:
             kept = [self._cut(_or(group)) if len(group) > 1 else group[0] for group in groups]
         return _or(kept)
 
-    def _odd(self, parts: list[Piece]) -> Piece:
+    def _odd(self, parts: list[Sized]) -> Sized:
         """Return the exclusive or of pieces, cutting what has grown too large."""
-        total = Piece(FALSE, 0, 1)
+        total = Sized(FALSE, 0, 1)
         for whole in parts:
             part = self._cut(whole) if whole.yes + whole.no > PRODUCT else whole
             if (total.yes + total.no) * (part.yes + part.no) > 2 * PRODUCT:
                 total = self._cut(total)
             joined = part.formula if total.formula is FALSE else total.formula ^ part.formula
             yes = total.yes * part.no + total.no * part.yes
-            total = Piece(joined, yes, total.yes * part.yes + total.no * part.no)
+            total = Sized(joined, yes, total.yes * part.yes + total.no * part.no)
         return total
 
-    def _cut(self, piece: Piece) -> Piece:
+    def _cut(self, piece: Sized) -> Sized:
         """Replace a piece by the literal of its definitional atom."""
         formula, positive = strip(piece.formula)
         if formula.kind == "atom":
@@ -157,18 +157,18 @@ class Definer:
             name = f"{self.prefix}{len(self.definitions) + 1}"
             self.definitions[name] = formula
             found = self._known[formula] = make("atom", name, ())
-        return Piece(found if positive else ~found, 1, 1)
+        return Sized(found if positive else ~found, 1, 1)
 
 
-def _or(parts: list[Piece]) -> Piece:
+def _or(parts: list[Sized]) -> Sized:
     """Return the disjunction of pieces as it is written: cheapest negation first."""
     yes, no = 0, 1
     for part in parts:
         yes += no * part.yes
         no *= part.no
     if parts and all(part.formula.kind == "not" for part in parts):
-        return Piece(~conjunction([part.negated().formula for part in parts]), yes, no)
-    return Piece(disjunction([part.formula for part in parts]), yes, no)
+        return Sized(~conjunction([part.negated().formula for part in parts]), yes, no)
+    return Sized(disjunction([part.formula for part in parts]), yes, no)
 
 
 def _without_large_cardinalities(node: Formula, parts: list[Formula]) -> Formula:

@@ -221,8 +221,9 @@ class Diagram:
         """Return the number of nodes in the present order."""
         return self._root.node_count()
 
-    def size(self) -> int:
-        """Return the number of paths to 1 in the present order."""
+    def size(self, order: Sequence[int] | None = None) -> int:
+        """Return the number of paths to 1 in an order, by default the present one."""
+        self.reorder(self.order if order is None else order)
         # Depth is at most MAX_ATOMS, so recursion is safe here.
         known: dict[BDDFunction, int] = {}
 
@@ -238,8 +239,9 @@ class Diagram:
         known.clear()  # a function that calls itself lives on for a while, and would hold the nodes
         return total
 
-    def cubes(self) -> list[Mask]:
-        """Return the paths to 1 in the present order as cubes over the declared atoms."""
+    def cubes(self, order: Sequence[int] | None = None) -> list[Mask]:
+        """Return the paths to 1 in an order, by default the present one, as cubes over the declared atoms."""
+        self.reorder(self.order if order is None else order)
         found: list[Mask] = []
         stack: list[tuple[BDDFunction, int, int]] = [(self._root, 0, 0)]
         while stack:
@@ -262,14 +264,10 @@ class Diagram:
         if number > SIFTED_ATOMS:
             return [declared]
         by_nodes = self._sift(declared, self.nodes)
-        by_paths = min((declared, by_nodes), key=self._paths_in)
-        if self._paths_in(by_paths) > FEW_PATHS:
+        by_paths = min((declared, by_nodes), key=self.size)
+        if self.size(by_paths) > FEW_PATHS:
             by_paths = self._sift(by_paths, self.size, rounds=1)
         return list(dict.fromkeys([declared, by_nodes, by_paths]))
-
-    def _paths_in(self, order: tuple[int, ...]) -> int:
-        self.reorder(order)
-        return self.size()
 
     def _sift(
         self, start: tuple[int, ...], cost: Callable[[], int], rounds: int | None = None

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from lbm.errors import TooManyCubes
 from lbm.knowledge.formula import Formula
-from lbm.logic.anatomy import Part, View, strip, view
+from lbm.logic.anatomy import Signed, View, strip, view
 
 HUGE: Final = 10**18
 """Sizes are not told apart beyond this."""
@@ -34,14 +34,14 @@ class Elimination:
     """Sizes and cubes of formulae by elimination; parts that formulae share are done once."""
 
     def __init__(self) -> None:
-        self._views: dict[Formula, View] = {}
+        self._views: dict[Signed, View] = {}
         self._sizes: dict[Formula, Mask] = {}
 
-    def size(self, formula: Formula, positive: bool = True) -> int:
+    def size(self, formula: Formula) -> int:
         """Return how many cubes elimination gives, at most: cubes that contradict themselves fall out."""
-        return self._size(strip(formula, positive))
+        return self._size(strip(formula))
 
-    def _size(self, part: Part) -> int:
+    def _size(self, part: Signed) -> int:
         node, positive = part
         if node not in self._sizes:
             self._measure(node)
@@ -54,11 +54,10 @@ class Elimination:
             if node in self._sizes:
                 continue
             if not ready:
-                self._views[node] = view(node)
                 stack.append((node, True))
-                stack.extend((part, False) for part, _ in self._views[node].parts if part is not node)
+                stack.extend((part, False) for part, _ in self._seen((node, True)).parts if part is not node)
             else:
-                self._sizes[node] = self._measured(self._views[node])
+                self._sizes[node] = self._measured(self._seen((node, True)))
 
     def _measured(self, seen: View) -> Mask:
         """Return the sizes of a formula and of its negation from those of its parts."""
@@ -100,7 +99,7 @@ class Elimination:
                 limit="budget",
                 value=limit,
             )
-        made: dict[Part, list[Mask]] = {}
+        made: dict[Signed, list[Mask]] = {}
         stack = [root]
         while stack:
             part = stack[-1]
@@ -116,23 +115,13 @@ class Elimination:
                 stack.pop()
         return made[root]
 
-    def _seen(self, part: Part) -> View:
-        """Return the view of a part: that of its formula, or by De Morgan its mirror image."""
-        node, positive = part
-        seen = self._views[node]
-        if positive or seen.op == "literal":
-            return seen
-        if seen.op == "constant":
-            return View("constant", (), not seen.label)
-        if seen.op == "xor":
-            return View("xor", seen.parts, not seen.label)
-        if seen.op == "count":
-            least, most, inside = seen.label
-            return View("count", seen.parts, (least, most, not inside))
-        mirrored = tuple([(inner, not sign) for inner, sign in seen.parts])
-        return View("and" if seen.op == "or" else "or", mirrored)
+    def _seen(self, part: Signed) -> View:
+        """Return the view of a part."""
+        if part not in self._views:
+            self._views[part] = view(*part)
+        return self._views[part]
 
-    def _needs(self, seen: View) -> list[Part]:
+    def _needs(self, seen: View) -> list[Signed]:
         """Return the parts, and the negated parts, whose cubes are put together."""
         if seen.op in ("literal", "constant"):
             return []
@@ -142,7 +131,7 @@ class Elimination:
         return both[:-1] if seen.op == "or" and len(seen.parts) == 1 else both
 
     def _build(
-        self, part: Part, seen: View, made: dict[Part, list[Mask]], place: dict[str, int]
+        self, part: Signed, seen: View, made: dict[Signed, list[Mask]], place: dict[str, int]
     ) -> list[Mask]:
         if seen.op == "literal":
             bit = 1 << place[seen.label]

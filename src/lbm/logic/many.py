@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from lbm.logic.cube import CubeRows, Ints, Literals
+from lbm.arrays import Ints
+from lbm.logic.cube import CubeRows, Literals
 
 ALL_ORDERS: Final = 4
 """Literals of a clause up to which every order of elimination is tried."""

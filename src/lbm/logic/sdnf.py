@@ -19,7 +19,7 @@ from lbm.knowledge.clauses import Lazy, as_clause
 from lbm.knowledge.formula import Formula, atom, atoms_of, holds, iff, to_steps
 from lbm.logic.cube import Cube, Cubes, pack
 from lbm.logic.definitions import Definer
-from lbm.logic.diagram import MAX_ATOMS, Diagram, diagram_of
+from lbm.logic.diagram import MAX_ATOMS, diagram_of
 from lbm.logic.elimination import Elimination, Mask
 from lbm.logic.many import Rows
 
@@ -132,16 +132,14 @@ def choices(
     return flat_choices(piece, place)
 
 
-def estimate_size(
-    formula: Formula, *, method: str = "auto", atoms: Iterable[str] = (), budget: int = BUDGET
-) -> int:
+def estimate_size(formula: Formula, *, method: str = "auto", atoms: Iterable[str] = ()) -> int:
     """Return how many cubes :func:`to_sdnf` gives at most, definitions included, without building them.
 
     >>> from lbm.knowledge.parser import parse
     >>> estimate_size(parse("a | b | c"))
     3
     """
-    check_method(method, budget)
+    check_method(method, BUDGET)
     place = _places([*atoms, *atoms_of(formula)])
     local = sorted(atoms_of(formula), key=place.__getitem__)
     if method == "full":
@@ -149,7 +147,7 @@ def estimate_size(
     if method != "definitions":
         with _smallest(formula, local, method) as (size, _):
             pass
-        if method != "auto" or size <= budget:
+        if method != "auto" or size <= BUDGET:
             return size
     definer = Definer.beside(place)
     pieces = [definer.rewrite(formula)]
@@ -221,49 +219,34 @@ def _flat(formula: Formula, local: list[str], method: str, limit: int, steps: in
     place = {name: i for i, name in enumerate(local)}
     if method == "full":
         return [_full(formula, local)]
-    if method == "elimination":
-        return [sorted(Elimination().cubes(formula, place, limit), key=paper_order)]
-    with _smallest(formula, local, method, steps) as (size, diagrams):
-        return _least(formula, place, method, limit, size, diagrams)
-
-
-def _least(
-    formula: Formula,
-    place: dict[str, int],
-    method: str,
-    limit: int,
-    size: int,
-    diagrams: tuple[Diagram, list[tuple[int, ...]]] | None,
-) -> list[list[Mask]]:
-    """Return the strict DNFs of the least size, by elimination and by the paths of diagrams."""
-    if size > limit:
-        raise TooManyCubes(
-            f"a strict DNF of this formula needs {size if size < 10**18 else 'more than 1e18'} cubes and the "
-            f"budget is {limit}: raise it, or allow definitional atoms",
-            limit="budget",
-            value=limit,
-        )
-    found: dict[tuple[Mask, ...], None] = {}
     measure = Elimination()
-    if method == "auto" and measure.size(formula) <= max(4 * size, limit):
-        cubes = measure.cubes(formula, place, MAX_CUBES)
-        if len(cubes) <= size:
+    if method == "elimination":
+        return [sorted(measure.cubes(formula, place, limit), key=paper_order)]
+    found: dict[tuple[Mask, ...], None] = {}
+    with _smallest(formula, local, method, steps) as (size, paths):
+        if size > limit:
+            raise TooManyCubes(
+                f"a strict DNF of this formula needs {size if size < 10**18 else 'more than 1e18'} cubes and "
+                f"the budget is {limit}: raise it, or allow definitional atoms",
+                limit="budget",
+                value=limit,
+            )
+        if method == "auto" and measure.size(formula) <= max(4 * size, limit):
+            cubes = measure.cubes(formula, place, MAX_CUBES)
             if len(cubes) < size:
-                diagrams = None
+                return [sorted(cubes, key=paper_order)]
+            if len(cubes) == size:
+                found.setdefault(tuple(sorted(cubes, key=paper_order)))
+        for cubes in paths:
             found.setdefault(tuple(sorted(cubes, key=paper_order)))
-    if diagrams is not None:
-        diagram, orders = diagrams
-        for order in orders:
-            diagram.reorder(order)
-            found.setdefault(tuple(sorted(diagram.cubes(), key=paper_order)))
     return [list(cubes) for cubes in found]
 
 
 @contextmanager
 def _smallest(
     formula: Formula, local: Sequence[str], method: str, steps: int = 0
-) -> Iterator[tuple[int, tuple[Diagram, list[tuple[int, ...]]] | None]]:
-    """Give the least size found without building cubes, and the diagram orders that reach it."""
+) -> Iterator[tuple[int, Iterable[list[Mask]]]]:
+    """Give the least size found without building cubes, and what the diagram's best orders give."""
     size = Elimination().size(formula) if method in ("auto", "elimination") else 10**18
     wanted = method == "diagram" or (
         method == "auto"
@@ -281,17 +264,14 @@ def _smallest(
                 if method == "diagram":
                     raise
         if diagram is None:
-            yield size, None
+            yield size, ()
             return
-        sizes: dict[tuple[int, ...], int] = {}
-        for order in diagram.orders():
-            diagram.reorder(order)
-            sizes[order] = diagram.size()
+        sizes = {order: diagram.size(order) for order in diagram.orders()}
         least = min(sizes.values())
         if size < least:
-            yield size, None
+            yield size, ()
         else:
-            yield least, (diagram, [order for order, count in sizes.items() if count == least])
+            yield least, (diagram.cubes(order) for order, count in sizes.items() if count == least)
 
 
 def _is_clause_like(formula: Formula) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from lbm.errors import LimitExceeded, UnknownAtom
 from lbm.knowledge.formula import CARDINALITIES, Formula, atoms_of, bounds, fold, quote
 from lbm.knowledge.theory import Theory, hard_weight
-from lbm.logic.cube import Cube
+from lbm.logic.cube import Cube, pack
 from lbm.machine.equation import number
 from lbm.machine.rbm import Machine
 
@@ -68,7 +68,7 @@ class Reduced:
 
 
 def penalty_polynomial(
-    knowledge: Formula | Theory, *, atoms: Sequence[str] | None = None, budget: int = MAX_MONOMIALS
+    knowledge: Formula | Theory, *, atoms: Sequence[str] | None = None
 ) -> dict[Monomial, Coefficient]:
     """Return the penalty of a formula, [it is false], or of a theory, as a multilinear polynomial.
 
@@ -82,8 +82,6 @@ def penalty_polynomial(
     ----------
     atoms
         The order of the atoms; without it that of the theory, or of first appearance.
-    budget
-        How many terms may be made, here and on the way.
 
     Examples
     --------
@@ -91,7 +89,7 @@ def penalty_polynomial(
     >>> print(write_polynomial(penalty_polynomial(parse("(x ^ y) <-> z"))))
     4xyz - 2xy - 2xz - 2yz + x + y + z
     """
-    return _Penalty.of(knowledge, atoms, budget).polynomial()
+    return _Penalty.of(knowledge, atoms).polynomial()
 
 
 @dataclass(slots=True)
@@ -104,7 +102,7 @@ class _Penalty:
     constant: Coefficient = 0
 
     @classmethod
-    def of(cls, knowledge: Formula | Theory, atoms: Sequence[str] | None, budget: int) -> _Penalty:
+    def of(cls, knowledge: Formula | Theory, atoms: Sequence[str] | None) -> _Penalty:
         """Return the penalty of a formula or a theory over ``atoms``, which must name all of theirs."""
         theory = Theory([knowledge]) if isinstance(knowledge, Formula) else knowledge
         order = {name: i for i, name in enumerate(dict.fromkeys(theory.atoms if atoms is None else atoms))}
@@ -118,11 +116,11 @@ class _Penalty:
             made.constant += max(weight, 0)
             # A promise of weight -w is the promise of weight w that the formula is false. [ERRATA 8]
             broken = statement.formula if weight > 0 else ~statement.formula
-            for monomial, coefficient in _false(broken, order, budget):
+            for monomial, coefficient in _false(broken, order):
                 made.terms[monomial] = made.terms.get(monomial, 0) + _size(weight) * coefficient
                 if len(monomial) > 1:
                     made.formulae.setdefault(monomial, set()).add(i)
-            _within(len(made.terms), budget)
+            _within(len(made.terms))
         return made
 
     def polynomial(self) -> dict[Monomial, Coefficient]:
@@ -135,28 +133,27 @@ class _Penalty:
         }
 
 
-def _false(formula: Formula, order: Mapping[str, int], budget: int) -> Iterator[tuple[Place, int]]:
+def _false(formula: Formula, order: Mapping[str, int]) -> Iterator[tuple[Place, int]]:
     """Yield the terms of [formula is false] and their coefficients."""
     names = sorted(atoms_of(formula), key=order.__getitem__)
     bits = {name: i for i, name in enumerate(names)}
     places = [order[name] for name in names]
-    for mask, coefficient in fold(~formula, _Arithmetic(bits, budget).visit).items():
+    for mask, coefficient in fold(~formula, _Arithmetic(bits).visit).items():
         yield tuple([places[i] for i, digit in enumerate(reversed(f"{mask:b}")) if digit == "1"]), coefficient
 
 
 class _Arithmetic:
     """Arithmetic of multilinear polynomials (x² = x) that counts the terms it makes."""
 
-    def __init__(self, bits: Mapping[str, int], budget: int) -> None:
+    def __init__(self, bits: Mapping[str, int]) -> None:
         self.bits = bits
-        self.budget = budget
         self.made = 0
         self.cost = 1 + len(bits) // 1024  # of a term: the numbers that stand for monomials are long
 
     def spend(self, terms: int) -> None:
         """Count terms about to be made, and stop before there are too many."""
         self.made += terms * self.cost
-        _within(self.made, self.budget)
+        _within(self.made)
 
     def plus(self, p: Terms, times: int, q: Terms) -> Terms:
         """Return p + times·q."""
@@ -223,9 +220,7 @@ class _Arithmetic:
 # --- fewer degrees, more units -------------------------------------------------------------------
 
 
-def reduce_degree(
-    polynomial: Polynomial, atoms: Sequence[str], *, degree: int = 1, budget: int = MAX_MONOMIALS
-) -> Reduced:
+def reduce_degree(polynomial: Polynomial, atoms: Sequence[str], *, degree: int = 1) -> Reduced:
     """Replace every term above ``degree`` by wells: 2 gives a quadratic form, 1 the form of an RBM.
 
     From the highest degree down, with x_k the last atom of a term,
@@ -246,11 +241,11 @@ def reduce_degree(
                 raise UnknownAtom(name, place, "list of atoms")
         monomial = tuple(sorted({place[name] for name in names}))
         penalty.terms[monomial] = penalty.terms.get(monomial, 0) + coefficient
-    wells = _take_wells(penalty, degree, budget)
+    wells = _take_wells(penalty, degree)
     return Reduced(penalty.atoms, penalty.polynomial(), tuple(wells))
 
 
-def _take_wells(penalty: _Penalty, degree: int, budget: int) -> list[Well]:
+def _take_wells(penalty: _Penalty, degree: int) -> list[Well]:
     """Move the terms above ``degree`` from a penalty into wells."""
     terms, formulae = penalty.terms, penalty.formulae
     by_degree: dict[int, set[Place]] = {}
@@ -264,7 +259,7 @@ def _take_wells(penalty: _Penalty, degree: int, budget: int) -> list[Well]:
             if not coefficient:
                 continue
             made += size
-            _within(made, budget)
+            _within(made)
             *names, last = [penalty.atoms[i] for i in monomial]
             cube = Cube((*((name, 1) for name in names), (last, 1 if coefficient < 0 else -1)))
             wells.append(Well(_size(coefficient), cube, frozenset(served)))
@@ -325,7 +320,7 @@ def hidden_names(atoms: Sequence[str], count: int) -> tuple[str, ...]:
 # --- the machine ---------------------------------------------------------------------------------
 
 
-def penalty_machine(theory: Theory, *, epsilon: float = 0.5, budget: int = MAX_MONOMIALS) -> Machine:
+def penalty_machine(theory: Theory, *, epsilon: float = 0.5) -> Machine:
     """Build the machine of Penalty Logic: a hidden unit per product that is left in the penalty.
 
     It obeys the law of every machine, -min_h E(x, h)/ε + offset = score(x) + W · (hard formulae true in
@@ -336,26 +331,23 @@ def penalty_machine(theory: Theory, *, epsilon: float = 0.5, budget: int = MAX_M
     from scipy.sparse import csc_array
 
     small = _epsilon(epsilon)
-    penalty = _Penalty.of(theory, None, budget)
-    wells = _take_wells(penalty, 1, budget)
+    penalty = _Penalty.of(theory, None)
+    wells = _take_wells(penalty, 1)
     visible_bias = np.zeros(len(theory.atoms))
     for places, coefficient in penalty.terms.items():
         if places:
             visible_bias[places[0]] = float(-coefficient * small)
-    place = {name: i for i, name in enumerate(theory.atoms)}
-    sizes = np.array([len(well.cube) for well in wells], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    literals = [(place[name], sign) for well in wells for name, sign in well.cube.literals]
-    indices, signs = np.array(literals, dtype=np.int32).reshape(-1, 2).T
+    place = {name: i for i, name in enumerate(theory.atoms, start=1)}
+    cubes = pack(([sign * place[name] for name, sign in well.cube.literals] for well in wells), theory.atoms)
     unit_weights = np.array([float(well.weight) for well in wells])
     wanted_true = np.array([len(well.cube.true) for well in wells], dtype=np.int64)
     parts = sorted((i, unit) for unit, well in enumerate(wells) for i in well.formulae)
     owner, unit = np.array(parts, dtype=np.int64).reshape(-1, 2).T.copy()
+    data = np.repeat(unit_weights, np.diff(cubes.starts)) * np.sign(cubes.literals)
+    shape = (len(theory.atoms), len(wells))
     return Machine(
         atoms=theory.atoms,
-        weights=csc_array(
-            (np.repeat(unit_weights, sizes) * signs, indices, starts), shape=(len(theory.atoms), len(wells))
-        ),
+        weights=csc_array((data, np.abs(cubes.literals) - 1, cubes.starts), shape=shape),
         visible_bias=visible_bias,
         hidden_bias=unit_weights * (epsilon - wanted_true),
         epsilon=epsilon,
@@ -416,11 +408,11 @@ def _epsilon(epsilon: float) -> Fraction:
     return Fraction(str(epsilon))
 
 
-def _within(made: int, budget: int) -> None:
-    if made > budget:
+def _within(made: int) -> None:
+    if made > MAX_MONOMIALS:
         raise LimitExceeded(
-            f"the penalty polynomial passes {budget} terms (limit MAX_MONOMIALS): "
+            f"the penalty polynomial passes {MAX_MONOMIALS} terms (limit MAX_MONOMIALS): "
             "use encoding='sdnf', which needs no polynomial",
             limit="MAX_MONOMIALS",
-            value=budget,
+            value=MAX_MONOMIALS,
         )

@@ -14,8 +14,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from lbm.arrays import Floats, Ints
 from lbm.errors import UnknownAtom
 from lbm.knowledge.clauses import Lazy
 from lbm.knowledge.parser import Statement
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 1 << 24
 """Numbers held at once while many worlds are weighed: worlds are taken in groups of this size."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Floats, Ints
 from lbm.knowledge.wire import write_whole
 from lbm.machine.penalty import hidden_names
 
 if TYPE_CHECKING:
-    from lbm.machine.rbm import Floats, Machine
+    from lbm.machine.rbm import Machine
 
 FORMS: Final = {"qubo": "BINARY", "ising": "SPIN"}
 """What we call the two forms, and what dimod does."""
@@ -48,8 +48,8 @@ class Quadratic:
     form: str
     variables: tuple[str, ...]
     linear: Floats
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
+    rows: Ints
+    columns: Ints
     quadratic: Floats
     offset: float
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from lbm.arrays import Floats
 from lbm.knowledge.clauses import Clauses, as_clause
 from lbm.knowledge.formula import Formula, atom, iff
 from lbm.knowledge.theory import Theory, hard_weight
@@ -18,7 +19,7 @@ from lbm.logic.cube import CubeRows, merge
 from lbm.logic.definitions import Definer
 from lbm.logic.many import Rows, clause_choices, eliminate
 from lbm.logic.sdnf import BUDGET, check_method, choices, flat_choices
-from lbm.machine.rbm import Floats, Machine
+from lbm.machine.rbm import Machine
 
 SHARED_CLAUSES: Final = 500
 """Clauses up to which each is eliminated in the order that shares most; past it, all in one order."""
@@ -80,11 +81,11 @@ def translate(
     if encoding != "sdnf":
         raise ValueError(f"expected the encoding 'sdnf' or 'penalty', got {encoding!r}")
     check_method(method, budget)
-    return _assemble(theory, _Cubes.of(theory, method, budget), epsilon, merge)
+    return _assemble(theory, _TheoryCubes.of(theory, method, budget), epsilon, merge)
 
 
 @dataclass(slots=True)
-class _Cubes:
+class _TheoryCubes:
     """The cubes of a theory's formulae, then of the definitions they brought in."""
 
     atoms: tuple[str, ...]
@@ -93,7 +94,7 @@ class _Cubes:
     uses: dict[int, set[int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, theory: Theory, method: str, budget: int) -> _Cubes:
+    def of(cls, theory: Theory, method: str, budget: int) -> _TheoryCubes:
         """Return the cubes of every formula of a theory."""
         clauses, general = _sort_out(theory, method, budget)
         packed = (clauses.literals, clauses.starts, clauses.owners, len(theory.atoms))
@@ -222,7 +223,7 @@ def cube_rows(chosen: Mapping[int, Iterable[list[int]]]) -> list[CubeRows]:
     ]
 
 
-def _assemble(theory: Theory, cubes: _Cubes, epsilon: float, identical: bool) -> Machine:
+def _assemble(theory: Theory, cubes: _TheoryCubes, epsilon: float, identical: bool) -> Machine:
     """Give every cube its unit, weight and bias."""
     from scipy.sparse import csc_array
 
@@ -267,7 +268,7 @@ def _formula_weights(theory: Theory, hard: float) -> tuple[Floats, float]:
     return np.abs(signed), float(signed[signed < 0].sum())
 
 
-def _definition_weights(cubes: _Cubes, weights: Floats) -> Floats:
+def _definition_weights(cubes: _TheoryCubes, weights: Floats) -> Floats:
     """Return a weight for every definition that exceeds all formulae that depend on it.
 
     Breaking a definition can then never pay: mending it and recomputing the atoms that depend on it

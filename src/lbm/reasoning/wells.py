@@ -28,10 +28,11 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
+from lbm.arrays import Floats, Ints
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, atoms_of, conjunction, holds
 from lbm.logic.elimination import Mask
-from lbm.machine.rbm import Floats, Ints, Machine
+from lbm.machine.rbm import Machine
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.answers import Bools, check_room, how_many
 from lbm.reasoning.components.apart import Component, fall_apart

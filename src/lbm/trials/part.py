@@ -7,7 +7,7 @@ may be measured anywhere and in any order; the same key gives the same rows, but
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Final, Protocol
@@ -33,32 +33,6 @@ def columns(text: str) -> dict[str, type]:
     {'set': <class 'str'>, 'seed': <class 'int'>, 'accuracy': <class 'float'>}
     """
     return {name: _KINDS[kind] for name, _, kind in (word.partition(":") for word in text.split())}
-
-
-def where(rows: Iterable[Row], **wanted: Value) -> list[Row]:
-    """Return the rows that have these values in these columns.
-
-    >>> where([{"set": "krk", "seed": 0}, {"set": "krk", "seed": 1}], set="krk", seed=1)
-    [{'set': 'krk', 'seed': 1}]
-    """
-    return [row for row in rows if all(row[column] == value for column, value in wanted.items())]
-
-
-def number(row: Row, column: str) -> float:
-    """Return a value that is there."""
-    value = row[column]
-    assert isinstance(value, int | float), "a column of numbers that are always there"
-    return float(value)
-
-
-def numbers(rows: Iterable[Row], column: str) -> list[float]:
-    """Return the values of a column of numbers that are always there."""
-    return [number(row, column) for row in rows]
-
-
-def different(rows: Iterable[Row], column: str) -> list[str]:
-    """Return the different texts of a column, in order of appearance."""
-    return list(dict.fromkeys(str(row[column]) for row in rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +65,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Sheet:
     """A table for people: cells are text. Columns in ``left`` hold words, all others numbers."""
 
     title: str
@@ -121,25 +95,33 @@ class Section:
 
     about: tuple[str, ...]
     findings: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[Sheet, ...] = ()
     notes: tuple[str, ...] = ()
     headline: Mapping[str, float | str | None] = field(default_factory=dict)
 
 
-def prose(module: str, **values: object) -> dict[str, tuple[str, ...]]:
-    """Return what a part says whatever was measured: the paragraphs ``about`` it, and its ``notes``.
+def paragraphs(module: str, head: str, **values: object) -> tuple[str, ...]:
+    """Return what the Markdown file beside the module of a part says under one heading.
 
-    They are in the Markdown file beside its module, with names of ``values`` in braces.
+    Names of ``values`` stand there in braces.
     """
     file = resources.files("lbm.trials.parts") / f"{module.rpartition('.')[2]}.md"
-    _, *parts = re.split(r"^# (\w+)\n", file.read_text("utf-8").format(**values), flags=re.MULTILINE)
-    return {
-        head.lower(): tuple(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
-        for head, text in zip(parts[::2], parts[1::2], strict=True)
-    }
+    _, *parts = re.split(r"^# (.+)\n", file.read_text("utf-8"), flags=re.MULTILINE)
+    text = dict(zip(parts[::2], parts[1::2], strict=True))[head].format(**values)
+    return tuple(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
 
 
-def filled(*tables: Table) -> tuple[Table, ...]:
+def prose(module: str, **values: object) -> dict[str, tuple[str, ...]]:
+    """Return what a part says whatever was measured: the paragraphs ``about`` it, and its ``notes``."""
+    return {head.lower(): paragraphs(module, head, **values) for head in ("About", "Notes")}
+
+
+def wording(module: str, head: str, **values: object) -> str:
+    """Return the one paragraph under a heading: the caption of a picture, say, or the note of a table."""
+    return " ".join(paragraphs(module, head, **values))
+
+
+def filled(*tables: Sheet) -> tuple[Sheet, ...]:
     """Return the tables that have rows."""
     return tuple(table for table in tables if table.rows)
 
@@ -178,8 +160,3 @@ class Part(Protocol):
 
     def section(self, rows: Sequence[Row]) -> Section:
         """Return what rows say, of which any may be missing."""
-
-
-def is_time(column: str) -> bool:
-    """Return whether a column holds times, which differ from run to run."""
-    return column == "seconds" or column.endswith("_seconds")

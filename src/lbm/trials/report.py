@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Final
 
 from lbm.knowledge.printed import counted
-from lbm.trials.part import Section, Table
+from lbm.trials.part import Section, Sheet
 from lbm.trials.pictures import Picture
 from lbm.trials.runner import Outcome
 from lbm.trials.words import seconds
@@ -139,7 +139,7 @@ def _width(svg: str) -> float:
     return float(found[1]) * 4 / 3 if found else 0.0
 
 
-def _table(table: Table, badge: str) -> str:
+def _table(table: Sheet, badge: str) -> str:
     def line(cells: Iterable[str], tag: str) -> str:
         kinds = (' class="words"' if number in table.left else "" for number in range(len(table.head)))
         made = (f"<{tag}{kind}>{_inline(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))

@@ -12,7 +12,8 @@ from typing import Final
 from lbm.reasoning.parallel import spread
 from lbm.trials.part import Key, Part, Piece, Row
 from lbm.trials.parts import part_named
-from lbm.trials.storage import check_row, kept_rows, piece_path, read_piece, rows_of, write_piece
+from lbm.trials.selecting import where
+from lbm.trials.storage import check_row, kept_rows, piece_path, read_piece, write_piece
 
 BUDGET: Final = "not run: budget"
 """What is said of a piece that did not fit into the time of its part."""
@@ -156,5 +157,5 @@ def measure_piece(name: str, keys: list[Key], number: int) -> tuple[list[Row], f
 def _kept(part: Part, pieces: list[Piece]) -> dict[int, list[Row]]:
     """Return the rows of long pieces that come with the package, by number of the piece."""
     rows = kept_rows(part)
-    found = {number: rows_of(piece, rows) for number, piece in enumerate(pieces) if piece.long}
+    found = {number: where(rows, **piece.key) for number, piece in enumerate(pieces) if piece.long}
     return {number: mine for number, mine in found.items() if mine}

@@ -11,10 +11,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
+from importlib.abc import Traversable
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from lbm.errors import FileError
+from lbm.knowledge.printed import csv_text
 from lbm.knowledge.wire import write_whole
 from lbm.trials.part import Part, Piece, Row, Value
 
@@ -92,33 +95,26 @@ def make_folder(path: Path) -> None:
 
 def write_csv(path: Path, part: Part, rows: Iterable[Row]) -> None:
     """Write rows as a table; a value that is not there is an empty cell."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(part.COLUMNS)
-    for row in rows:
-        # A number that is whole by accident is written as those beside it are.
-        writer.writerow(
+    # A number that is whole by accident is written as those beside it are.
+    cells = (
+        [
             float(value) if kind is float and (value := row[name]) is not None else row[name]
             for name, kind in part.COLUMNS.items()
-        )
-    write_whole(path, [text.getvalue()])
+        ]
+        for row in rows
+    )
+    write_whole(path, csv_text(chain([part.COLUMNS], cells)))
 
 
-def read_csv(path: Path, part: Part) -> list[Row]:
+def read_csv(path: Path | Traversable, part: Part) -> list[Row]:
     """Return the rows of a table that :func:`write_csv` wrote."""
     try:
-        text = path.read_text(encoding="utf-8")
+        reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
-    return parse_csv(text, part, source=str(path))
-
-
-def parse_csv(text: str, part: Part, *, source: str) -> list[Row]:
-    """Return the rows in the text of a table."""
-    reader = csv.DictReader(io.StringIO(text))
     if tuple(reader.fieldnames or ()) != tuple(part.COLUMNS):
         raise FileError(
-            f"cannot read {source}: expected the columns {', '.join(part.COLUMNS)}, "
+            f"cannot read {path}: expected the columns {', '.join(part.COLUMNS)}, "
             f"got {', '.join(reader.fieldnames or ('none',))}"
         )
     rows: list[Row] = []
@@ -126,7 +122,7 @@ def parse_csv(text: str, part: Part, *, source: str) -> list[Row]:
         try:
             rows.append({name: _value(cells[name], kind) for name, kind in part.COLUMNS.items()})
         except (ValueError, TypeError) as error:
-            raise FileError(f"cannot read {source}:{reader.line_num}: {error}") from error
+            raise FileError(f"cannot read {path}:{reader.line_num}: {error}") from error
     return rows
 
 
@@ -144,9 +140,4 @@ def _value(cell: str | None, kind: type) -> Value:
 def kept_rows(part: Part) -> list[Row]:
     """Return the rows of the full run that comes with the package; none if it has none of this part."""
     found = resources.files("lbm.trials").joinpath("results", f"{part.NAME}.csv")
-    return parse_csv(found.read_text("utf-8"), part, source=found.name) if found.is_file() else []
-
-
-def rows_of(piece: Piece, rows: Iterable[Row]) -> list[Row]:
-    """Return the rows that have the key of a piece."""
-    return [row for row in rows if all(row.get(name) == value for name, value in piece.key.items())]
+    return read_csv(found, part) if found.is_file() else []

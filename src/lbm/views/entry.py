@@ -96,7 +96,8 @@ def _answer(arguments: list[str], whole: bool) -> int:
             _prepare(arguments)
         # What a command sets is for itself.
         status = copy_context().run(_run, arguments or ["--help"], started() if whole else None)
-    _flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()  # now, while a failure can still be told
     return status
 
 
@@ -342,12 +343,6 @@ def _speak_utf8() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
-
-
-def _flush() -> None:
-    """Write out what is left now, while a failure can still be told."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
 
 
 def _forget(stream: Any) -> None:

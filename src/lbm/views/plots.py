@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from lbm.arrays import Floats
 from lbm.errors import FileError, MissingExtra
 from lbm.knowledge.printed import counted
 from lbm.knowledge.theory import Theory
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from lbm.logic.cube import Cube
-    from lbm.machine.rbm import Floats
     from lbm.training.learners.classifier import LBMClassifier
     from lbm.training.learners.unsupervised import LogicalRBM
 

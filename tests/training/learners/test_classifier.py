@@ -21,10 +21,24 @@ from lbm.datasets import krk, monk, tic_tac_toe
 from lbm.errors import ContradictoryKnowledge, ParseError, TrainingDiverged, UnknownAtom
 from lbm.knowledge.formula import atom
 from lbm.knowledge.theory import Theory
-from lbm.testing import EXPECTED_FAILED_CHECKS
 from lbm.training.boltzmann.network import to_machine
 from lbm.training.data.encoder import AtomEncoder
 from lbm.training.learners.classifier import LBMClassifier
+
+BATCHES = (
+    "training takes rows in batches of a random order, and puts some aside: a row twice and a row of weight "
+    "2 cost the same, but are met at other moments"
+)
+
+EXPECTED_FAILED_CHECKS = {
+    "LBMClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": BATCHES,
+        "check_sample_weight_equivalence_on_sparse_data": BATCHES,
+    },
+    "LogicalRBM": {},
+    "AtomEncoder": {},
+}
+"""By the name of the estimator: names of checks with reasons, two names in all."""
 
 NAN = float("nan")
 QUICK = {"hidden": 4, "max_epochs": 8, "learning_rate": 0.1, "batch_size": 64, "random_state": 0}

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 from scipy.special import expit
 
-from lbm.machine.rbm import Floats, Ints, Machine
+from lbm.arrays import Floats, Ints
+from lbm.machine.rbm import Machine
 from lbm.reasoning.components.answers import Bools
 
 BLOCK: Final = 13

@@ -13,8 +13,9 @@ from typing import Final
 
 import numpy as np
 
+from lbm.arrays import Floats
 from lbm.knowledge.formula import Formula, atoms_of, holds
-from lbm.machine.rbm import Floats, Machine
+from lbm.machine.rbm import Machine
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.answers import Array, Bools
 

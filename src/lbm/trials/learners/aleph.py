@@ -23,7 +23,6 @@ import numpy as np
 from lbm.errors import FileError
 from lbm.relations.modes import Mode, read_modes
 from lbm.relations.problem import RelationalProblem
-from lbm.relations.prolog.program import ProgramRule
 from lbm.relations.prolog.reader import read_clauses
 from lbm.relations.prolog.terms import Compound, Term, write, write_atom
 from lbm.trials.learners.relational import fold_of_examples, is_order, problem_named
@@ -232,7 +231,8 @@ def aleph_rules(
     aleph = find_aleph() if aleph is None else aleph
     usual: dict[str, Term] = {**SETTINGS, "noise": round(NOISE * len(problem.negative))}
     chosen = {**usual, **problem.modes.settings, **(settings or {})}
-    problem = with_settings(problem, {name: value for name, value in chosen.items() if name not in _NOT_HERE})
+    known = {name: value for name, value in chosen.items() if name not in _NOT_HERE}
+    problem = replace(problem, modes=replace(problem.modes, settings=known))
     questions = "".join(f"{write(example)}.\n" for example in asked)
     found = run_aleph(_RULES, problem, {"asked.pl": questions}, seconds=seconds, aleph=aleph)
     if found is None:
@@ -247,11 +247,6 @@ def aleph_rules(
         else:
             said.append(kind == "yes")
     return AlephTheory(tuple(rules), tuple(said), took, "done")
-
-
-def with_settings(problem: RelationalProblem, settings: Mapping[str, Term]) -> RelationalProblem:
-    """Return a problem whose modes have these settings."""
-    return replace(problem, modes=replace(problem.modes, settings=settings))
 
 
 def run_aleph(
@@ -304,13 +299,11 @@ def _background(problem: RelationalProblem) -> Iterator[str]:
                 yield write(Compound(predicate.name, fact) if fact else predicate.name) + "."
             shown = before
             if rule is not None:
-                yield _rule(rule) + "."
+                yield (
+                    write(rule.head if rule.body == "true" else Compound(":-", (rule.head, rule.body))) + "."
+                )
 
 
 def _mode(mode: Mode) -> str:
     template = f"not({write(mode.template)})" if mode.negated else write(mode.template)
     return f"{'*' if mode.recall is None else mode.recall},{template}"
-
-
-def _rule(rule: ProgramRule) -> str:
-    return write(rule.head if rule.body == "true" else Compound(":-", (rule.head, rule.body)))

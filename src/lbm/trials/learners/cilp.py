@@ -22,9 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.trials.learners.tables import Bools
-
-Floats = NDArray[np.float64]
+from lbm.arrays import Bools, Floats
 
 MARGIN: Final = 0.5
 """Where A is taken between its least value and 1."""

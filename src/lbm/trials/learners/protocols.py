@@ -15,12 +15,10 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lbm.trials.learners.curves import SETTINGS, Setting, curve, drawn_of_each, share_of_clauses
-from lbm.trials.learners.tables import Bools, LabelledTable, Names
-
-Floats = NDArray[np.float64]
+from lbm.arrays import Bools, Floats, Ints
+from lbm.trials.learners.fits import SETTINGS, Setting, curve, drawn_of_each, share_of_clauses
+from lbm.trials.learners.sets import LabelledTable, Names
 
 ASIDE: Final = 0.2
 """The share of training rows on which settings and epochs are chosen, where folds are no areas."""
@@ -118,9 +116,7 @@ def around(values: Floats, place: int) -> float:
     return float(values[max(place - NEIGHBOURS, 0) : place + NEIGHBOURS + 1].mean())
 
 
-def put_aside(
-    labels: Bools, *, seed: int, areas: Names | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def put_aside(labels: Bools, *, seed: int, areas: Names | None = None) -> tuple[Ints, Ints]:
     """Return numbers of rows to train on and of rows put aside.
 
     What is put aside is like what is tested later: an area where test folds are areas, each in turn as seeds

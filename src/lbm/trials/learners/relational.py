@@ -21,12 +21,10 @@ from lbm.relations.evidence.rules import ground
 from lbm.relations.problem import RelationalProblem, make_problem
 from lbm.relations.prolog.reader import read_clauses
 from lbm.relations.prolog.terms import Term, arguments, write
-from lbm.trials.learners.tables import data_directory, data_problem
+from lbm.trials.learners.sets import data_directory, data_problem
 
 if TYPE_CHECKING:
     from lbm.training.relational.induce import Tested
-
-Floats = NDArray[np.float64]
 
 ORDER: Final = """\
 domain object = {}

@@ -10,9 +10,10 @@ from typing import Final
 
 from lbm.trials.learners.aleph import ALEPH
 from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread, ranks
-from lbm.trials.learners.curves import CLASSICAL, LEARNERS
-from lbm.trials.learners.tables import MADE, SETS, UNEVEN
-from lbm.trials.part import Row, Table, different, number, numbers, where
+from lbm.trials.learners.fits import CLASSICAL, LEARNERS
+from lbm.trials.learners.sets import MADE, SETS, UNEVEN
+from lbm.trials.part import Row, Sheet, filled
+from lbm.trials.selecting import by_fold, different, number, numbers, where
 
 BEST: Final = "best LBM"
 BEST_GROUPED: Final = "best LBM, pairs kept together"
@@ -28,12 +29,12 @@ PUBLISHED: Final = {
 """Accuracies that the paper states, in %, in the order of SETS."""
 
 
-def accuracy_table(rows: Sequence[Row]) -> Table:
+def accuracy_table(rows: Sequence[Row]) -> Sheet:
     """Return accuracies of all learners on all sets under both protocols, beside published ones."""
     lines = []
     for name in sets_of(rows):
         for learner in (*LEARNERS, *OURS):
-            honest = seed_means(rows, name, learner, "honest")
+            honest = seed_means(rows, name, learner)
             if not honest:
                 continue
             paper = _paper(rows, name, learner)
@@ -56,7 +57,7 @@ def accuracy_table(rows: Sequence[Row]) -> Table:
             lines.append(
                 (name, ALEPH, printed, "-", aleph_cell(rows, name), f"{len(aleph)}" if aleph else "-")
             )
-    return Table(
+    return Sheet(
         "Accuracy in %: mean ± standard deviation over seeds",
         ("set", "learner", "published", "paper protocol", "honest protocol", "fits"),
         tuple(lines),
@@ -72,21 +73,21 @@ def aleph_cell(rows: Sequence[Row], name: str) -> str:
     'time-out'
     """
     mine = where(rows, set=name, learner=ALEPH)
-    done = seed_means(rows, name, ALEPH, "honest")
+    done = seed_means(rows, name, ALEPH)
     if not done:
         return "time-out" if mine else "-"
     late = any(row["honest"] is None for row in mine)
     return percent_spread(done) + (f" (in {len(mine) - 1}, then time-out)" if late else "")
 
 
-def verdict_table(rows: Sequence[Row]) -> Table:
+def verdict_table(rows: Sequence[Row]) -> Sheet:
     """Return LBM against every other learner on the same columns, honest."""
     chances: dict[str, float] = {}
     means: dict[str, tuple[str, str, float]] = {}
     for name in sets_of(rows):
-        mine = _by_fold(rows, name, "LBM")
+        mine = by_fold(where(rows, set=name, learner="LBM"), "honest")
         for rival in LEARNERS:
-            other = _by_fold(rows, name, rival)
+            other = by_fold(where(rows, set=name, learner=rival), "honest")
             shared = sorted(mine.keys() & other.keys())
             if rival == "LBM" or not shared:
                 continue
@@ -103,7 +104,7 @@ def verdict_table(rows: Sequence[Row]) -> Table:
         lines.append(
             (name, rival, kind, f"{100 * mean:+.2f}", f"{chances[key]:.3f}", f"{corrected[key]:.3f}", verdict)
         )
-    return Table(
+    return Sheet(
         "LBM against each learner on the same columns, honest protocol",
         ("set", "against", "kind", "points more", "p", "p, Holm", "LBM is"),
         tuple(lines),
@@ -111,13 +112,13 @@ def verdict_table(rows: Sequence[Row]) -> Table:
     )
 
 
-def classical_table(rows: Sequence[Row]) -> Table:
+def classical_table(rows: Sequence[Row]) -> Sheet:
     """Return LBM against all classical learners on the same columns, a row for each set and one for all."""
     verdicts = [line for line in verdict_table(rows).rows if line[2] == "classical" and line[0] != UNEVEN]
     lines: list[tuple[str, ...]] = []
     for name in dict.fromkeys(line[0] for line in verdicts):
         means = {learner: sum(values) / len(values) for learner in ("LBM", *CLASSICAL)
-                 if (values := seed_means(rows, name, learner, "honest"))}  # fmt: skip
+                 if (values := seed_means(rows, name, learner))}  # fmt: skip
         best = max((one for one in means if one != "LBM"), key=lambda one: means[one])
         mine = [line[6] for line in verdicts if line[0] == name]
         verdict = "worse" if "worse" in mine else "better" if set(mine) == {"better"} else "not worse"
@@ -126,7 +127,7 @@ def classical_table(rows: Sequence[Row]) -> Table:
     if lines:
         held = sum(line[5] != "worse" for line in lines)
         lines.append(("all sets", "", "", "", "", f"not worse on {held} of {len(lines)}"))
-    return Table(
+    return Sheet(
         "LBM against the best of the classical learners on the same columns, honest protocol",
         ("set", "LBM", "best of the others", "its accuracy", "points more", "LBM is"),
         tuple(lines),
@@ -136,37 +137,37 @@ def classical_table(rows: Sequence[Row]) -> Table:
     )
 
 
-def rank_table(rows: Sequence[Row]) -> Table:
+def rank_table(rows: Sequence[Row]) -> Sheet:
     """Return mean ranks over sets."""
     names = [name for name in sets_of(rows) if name != UNEVEN]
     total: dict[str, list[float]] = {}
     for name in names:
         scores = {learner: sum(means) / len(means) for learner in LEARNERS
-                  if (means := seed_means(rows, name, learner, "honest"))}  # fmt: skip
+                  if (means := seed_means(rows, name, learner))}  # fmt: skip
         for learner, rank in ranks(scores).items():
             total.setdefault(learner, []).append(rank)
     order = sorted(total, key=lambda learner: sum(total[learner]) / len(total[learner]))
-    return Table(
+    return Sheet(
         "Ranks on the paper's columns, honest protocol: 1 is best",
         ("learner", "sets", "mean rank"),
         tuple((one, f"{len(total[one])}", f"{sum(total[one]) / len(total[one]):.2f}") for one in order),
     )
 
 
-def knowledge_table(rows: Sequence[Row]) -> Table:
+def knowledge_table(rows: Sequence[Row]) -> Sheet:
     """Return LBM with and without its clauses, and our best with and without rules."""
     lines = []
     for name in sets_of(rows):
         bare = "LBM without knowledge"
         for learner, protocol, ours, others in (
             ("LBM", "paper", _paper(rows, name, "LBM"), _paper(rows, name, bare)),
-            ("LBM", "honest", _honest(rows, name, "LBM"), _honest(rows, name, bare)),
-            (BEST, "honest", _honest(rows, name, BEST), seed_means(rows, name, BEST, "without_rules")),
+            ("LBM", "honest", seed_means(rows, name, "LBM"), seed_means(rows, name, bare)),
+            (BEST, "honest", seed_means(rows, name, BEST), seed_means(rows, name, BEST, "without_rules")),
         ):
             if ours and others:
                 gain = f"{100 * (sum(ours) / len(ours) - sum(others) / len(others)):+.2f}"
                 lines.append((name, learner, protocol, percent_spread(ours), percent_spread(others), gain))
-    return Table(
+    return Sheet(
         "What knowledge adds: LBM with and without its clauses, best LBM with and without rules of an order",
         ("set", "learner", "protocol", "with", "without", "points more"),
         tuple(lines),
@@ -175,7 +176,7 @@ def knowledge_table(rows: Sequence[Row]) -> Table:
     )
 
 
-def uneven_table(rows: Sequence[Row]) -> Table:
+def uneven_table(rows: Sequence[Row]) -> Sheet:
     """Return scores that are fair where one class is rare."""
     lines = []
     for learner in (*LEARNERS, BEST):
@@ -184,14 +185,14 @@ def uneven_table(rows: Sequence[Row]) -> Table:
         ]
         if all(found):
             lines.append((learner, *map(percent_spread, found)))
-    return Table(
+    return Sheet(
         "UW-CSE with all 2,711 negative pairs, honest protocol; always no is right in 96 % of them",
         ("learner", "accuracy", "balanced accuracy", "F1", "AUC-PR"),
         tuple(lines),
     )
 
 
-def setting_table(rows: Sequence[Row]) -> Table:
+def setting_table(rows: Sequence[Row]) -> Sheet:
     """Return every setting of LBM that was tried."""
     lines = []
     for name in sets_of(rows):
@@ -201,7 +202,7 @@ def setting_table(rows: Sequence[Row]) -> Table:
             taken = sum(row["honest"] is not None for row in mine)
             mean = sum(numbers(mine, "paper")) / len(mine)
             lines.append((name, setting, percent(mean), f"{taken} of {len(mine)}"))
-    return Table(
+    return Sheet(
         "The settings of LBM that were tried",
         ("set", "setting", "paper protocol", "chosen on rows put aside"),
         tuple(lines),
@@ -215,7 +216,7 @@ def findings(rows: Sequence[Row]) -> list[str]:
     near, above, asked = [], [], 0
     for place, name in enumerate(SETS):
         paper = _paper(rows, name, "LBM")
-        best = seed_means(rows, name, BEST, "honest")
+        best = seed_means(rows, name, BEST)
         if paper and 100 * sum(paper) / len(paper) >= PUBLISHED["LBM"][place] - 2:
             near.append(name)
         if best and 100 * sum(best) / len(best) > max(column[place] for column in PUBLISHED.values()):
@@ -232,7 +233,7 @@ def findings(rows: Sequence[Row]) -> list[str]:
         )
     apart = {
         learner: [100 * sum(means) / len(means) for name in SETS
-                  if (means := seed_means(rows, name, learner, "honest"))]
+                  if (means := seed_means(rows, name, learner))]
         for learner in (BEST_GROUPED, BEST_STRICT)
     }  # fmt: skip
     if all(apart.values()):
@@ -251,8 +252,8 @@ def findings(rows: Sequence[Row]) -> list[str]:
             f"{sum(line[6] == 'tied' for line in verdicts)} and worse in {len(worse)} of {len(verdicts)} "
             f"comparisons{': ' + ', '.join(worse) if worse else ''}."
         )
-    gaps = [sum(paper) / len(paper) - sum(honest) / len(honest) for name in sets_of(rows)
-            if (paper := _paper(rows, name, "LBM")) and (honest := _honest(rows, name, "LBM"))]  # fmt: skip
+    both = [(_paper(rows, name, "LBM"), seed_means(rows, name, "LBM")) for name in sets_of(rows)]
+    gaps = [sum(paper) / len(paper) - sum(honest) / len(honest) for paper, honest in both if paper and honest]
     if gaps:
         found.append(
             f"Choosing the epoch on the test fold is worth {100 * sum(gaps) / len(gaps):.1f} points to LBM "
@@ -266,11 +267,24 @@ def headline(rows: Sequence[Row]) -> dict[str, float | str | None]:
     found: dict[str, float | str | None] = {}
     for name in sets_of(rows):
         for learner in ("LBM", *OURS):
-            if honest := _honest(rows, name, learner):
+            if honest := seed_means(rows, name, learner):
                 found[f"{name}, {learner}, honest"] = round(100 * sum(honest) / len(honest), 2)
         if paper := _paper(rows, name, "LBM"):
             found[f"{name}, LBM, paper"] = round(100 * sum(paper) / len(paper), 2)
     return found
+
+
+def tables(rows: Sequence[Row]) -> tuple[Sheet, ...]:
+    """Return all tables of which there are rows."""
+    return filled(
+        accuracy_table(rows),
+        classical_table(rows),
+        verdict_table(rows),
+        rank_table(rows),
+        knowledge_table(rows),
+        uneven_table(rows),
+        setting_table(rows),
+    )
 
 
 # --- rows ------------------------------------------------------------------------------------------
@@ -282,26 +296,13 @@ def sets_of(rows: Sequence[Row]) -> list[str]:
     return [name for name in (*SETS, UNEVEN, *MADE, "order") if name in there]
 
 
-def _by_fold(rows: Sequence[Row], name: str, learner: str) -> dict[tuple[str, int], float]:
-    """Return honest accuracies by fold and seed."""
-    return {
-        (str(row["fold"]), int(number(row, "seed"))): number(row, "honest")
-        for row in where(rows, set=name, learner=learner)
-        if row["honest"] is not None
-    }
-
-
-def seed_means(rows: Sequence[Row], name: str, learner: str, column: str) -> list[float]:
+def seed_means(rows: Sequence[Row], name: str, learner: str, column: str = "honest") -> list[float]:
     """Return the mean over folds for each seed."""
     seeds: dict[int, list[float]] = {}
     for row in where(rows, set=name, learner=learner):
         if row[column] is not None:
             seeds.setdefault(int(number(row, "seed")), []).append(number(row, column))
     return [sum(values) / len(values) for _, values in sorted(seeds.items())]
-
-
-def _honest(rows: Sequence[Row], name: str, learner: str) -> list[float]:
-    return seed_means(rows, name, learner, "honest")
 
 
 def _paper(rows: Sequence[Row], name: str, learner: str) -> list[float]:

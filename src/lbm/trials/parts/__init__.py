@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Final, cast
 if TYPE_CHECKING:
     from lbm.trials.part import Part
 
-PARTS: Final = {
-    "xor": "lbm.trials.parts.xor",
-    "softplus": "lbm.trials.parts.softplus",
-    "coverage": "lbm.trials.parts.coverage",
-    "time": "lbm.trials.parts.timing",
-    "sat": "lbm.trials.parts.sat",
-    "table": "lbm.trials.parts.table",
-    "noise": "lbm.trials.parts.noise",
-    "permuted": "lbm.trials.parts.permuted",
-}
+_MODULES: Final = ("xor", "softplus", "coverage", "timing", "sat", "table", "noise", "permuted")
+PARTS: Final = {name.replace("timing", "time"): f"lbm.trials.parts.{name}" for name in _MODULES}
 
 
 def part_named(name: str) -> Part:

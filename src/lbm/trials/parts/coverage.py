@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbm.knowledge.printed import counted
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, number, numbers, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, prose, wording
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import GRID, cover_by, expected_coverage, expected_draws
+from lbm.trials.selecting import number, numbers, where
 from lbm.trials.words import seconds, share, spread, times, whole
 
 NAME: Final = "coverage"
@@ -92,11 +93,7 @@ def _chart(m: int, n: int, rows: Sequence[Row]) -> Chart:
     return Chart(
         name=f"coverage-{m}-{n}",
         title=f"M = {m}, N = {n}: {models:,} models among {whole(space)} worlds",
-        caption=(
-            f"Models of φ({m}, {n}) that were seen after so many samples: mean over runs, with a band of one "
-            "standard deviation. Further left is better. The dashes are the mean of independent uniform "
-            "draws by theory (the coupon collector's problem)."
-        ),
+        caption=wording(__name__, "Picture", m=m, n=n),
         x_label="samples",
         y_label="models seen, %",
         curves=tuple(curves),
@@ -136,7 +133,7 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> Sheet:
     lines = []
     for m, n in CELLS:
         for method in METHODS:
@@ -156,15 +153,12 @@ def _table(rows: Sequence[Row]) -> Table:
                 cells = (spread(needed), share(mean / 2 ** (m + n)), fewer, "100 %")
             lines.append((f"φ({m}, {n})", method, f"{len(some)}", *cells, seconds(took)))
     head = ("formula", "method", "runs", "samples to see all models", "share of worlds")
-    return Table(
+    return Sheet(
         "Samples until every model was seen: mean ± standard deviation",
         (*head, "fewer than the paper", "models seen", "median time"),
         tuple(lines),
         left=(0, 1),
-        note=(
-            "The paper states 7.5 million samples for φ(20, 10) and 0.37 % of all worlds, 4.1 billion, for "
-            "φ(30, 10)."
-        ),
+        note=wording(__name__, "Table"),
     )
 
 
@@ -187,10 +181,7 @@ def _findings(rows: Sequence[Row]) -> list[str]:
                 f"see all models of φ({m}, {n}); to list them takes {2**n - 1:,} evaluations."
             )
     if any(row["found"] != row["models"] for row in where(rows, method="block Gibbs")):
-        found.append(
-            "Plain block Gibbs finds a well by chance and leaves it after about a dozen steps: most of its "
-            "samples are coin flips far from any model."
-        )
+        found.append(wording(__name__, "Block Gibbs"))
     return found
 
 

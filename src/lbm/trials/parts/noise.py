@@ -10,21 +10,9 @@ from typing import Final
 
 from lbm.trials.learners.comparing import holm, paired_chance, percent, percent_spread
 from lbm.trials.learners.relational import flipped, fold_names, learn_fold, problem_named, with_folds
-from lbm.trials.part import (
-    Key,
-    Piece,
-    Row,
-    Section,
-    Table,
-    columns,
-    different,
-    filled,
-    number,
-    numbers,
-    prose,
-    where,
-)
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Chart, Curve, Picture
+from lbm.trials.selecting import by_fold, different, numbers, where
 
 NAME: Final = "noise"
 TITLE: Final = "Noise: labels flipped in training"
@@ -99,10 +87,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
                 Chart(
                     name=f"noise-{how}",
                     title=f"Both directions of a pair flipped {how}",
-                    caption=(
-                        "Mean accuracy on test folds, whose labels are right, after training on labels of "
-                        "which a share is wrong. Lines: with the rules of an order; dashes: without."
-                    ),
+                    caption=wording(__name__, "Picture"),
                     x_label="labels flipped, %",
                     y_label="accuracy, %",
                     curves=tuple(curves),
@@ -124,12 +109,13 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> Sheet:
     cells: dict[str, tuple[str, ...]] = {}
     chances: dict[str, float] = {}
     for name, share, how in product(different(rows, "set"), SHARES, (TOGETHER, APART)):
         ours, plain = (
-            _by_fold(rows, set=name, flipped=share, how=how, rules=rules) for rules in (WITH, WITHOUT)
+            by_fold(where(rows, set=name, flipped=share, how=how, rules=rules), "accuracy")
+            for rules in (WITH, WITHOUT)
         )
         shared = sorted(ours.keys() & plain.keys())
         if not shared:
@@ -148,7 +134,7 @@ def _table(rows: Sequence[Row]) -> Table:
             gain,
         )
     corrected = holm(chances)
-    return Table(
+    return Sheet(
         "Accuracy in %: mean ± standard deviation over folds",
         ("set", "flipped, %", "directions", "with rules", "without", "points more", "p, Holm"),
         tuple((*line, f"{corrected[key]:.3f}") for key, line in cells.items()),
@@ -175,12 +161,6 @@ def _findings(rows: Sequence[Row]) -> list[str]:
             "convince (p < 0.05 after Holm's correction)."
         )
     return found
-
-
-def _by_fold(rows: Sequence[Row], **wanted: str | float) -> dict[tuple[str, int], float]:
-    """Return accuracies by fold and seed."""
-    some = where(rows, **wanted)
-    return {(str(row["fold"]), int(number(row, "seed"))): number(row, "accuracy") for row in some}
 
 
 def _mean(rows: Sequence[Row]) -> float:

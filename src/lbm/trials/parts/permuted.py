@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 
 from lbm.trials.learners.comparing import interval_99, percent, percent_spread
-from lbm.trials.learners.curves import EPOCHS, SETTINGS
+from lbm.trials.learners.fits import EPOCHS, SETTINGS
 from lbm.trials.learners.protocols import believed, chosen, judge_fold
-from lbm.trials.learners.tables import MADE, SETS, paper_table, permuted
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, different, filled, number, prose, where
+from lbm.trials.learners.sets import MADE, SETS, paper_table, permuted
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose
 from lbm.trials.pictures import Chart, Curve, Picture
+from lbm.trials.selecting import different, numbers, where
 
 NAME: Final = "permuted"
 TITLE: Final = "Random labels: what choosing on test folds is worth"
@@ -62,15 +63,13 @@ def measure(key: Key) -> list[Row]:
     folds = QUICK_FOLDS if name in MADE else FOLDS
     table = permuted(paper_table(name), folds=folds, seed=number)
     odds, plain = np.zeros(len(table.labels)), np.zeros(len(table.labels))
-    best: dict[str, float] = {}
+    best = np.zeros(len(SETTINGS["LBM"]))
     for fold in table.fold_names:
         test = table.folds == fold
         judged = judge_fold(table, fold, "LBM", seed=number, epochs=QUICK_EPOCHS if name in MADE else EPOCHS)
         taken = chosen(judged)
         odds[test], plain[test] = believed(taken), taken.log_odds
-        for place, one in enumerate(judged):
-            setting = f"{place}"
-            best[setting] = best.get(setting, 0.0) + one.best * float(test.mean())
+        best += np.array([one.best for one in judged]) * test.mean()
     scores = score(odds, table.labels)
     share = float(table.labels.mean())
     return [
@@ -81,7 +80,7 @@ def measure(key: Key) -> list[Row]:
             "honest": round(scores.accuracy, 6),
             "balanced": round(scores.balanced_accuracy, 6),
             "all_believed": round(score(plain, table.labels).balanced_accuracy, 6),
-            "paper": round(max(best.values()), 6),
+            "paper": round(float(best.max()), 6),
             "seconds": round(time.perf_counter() - begun, 3),
         }
     ]
@@ -97,7 +96,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         return []
     curves = []
     for colour, column in enumerate(("paper", "honest")):
-        excess = [[value - rate for value, rate in _values(rows, name, column)] for name in names]
+        excess = [_excess(where(rows, set=name), column) for name in names]
         ends = [interval_99(values) if len(values) > 1 else (values[0], values[0]) for values in excess]
         curves.append(
             Curve(
@@ -137,29 +136,25 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _table(rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> Sheet:
     lines = []
     for name in different(rows, "set"):
-        honest, paper = _values(rows, name, "honest"), _values(rows, name, "paper")
-        balanced = [value for value, _ in _values(rows, name, "balanced")]
-        plain = [value for value, _ in _values(rows, name, "all_believed")]
-        low, high = interval_99([value - rate for value, rate in honest])
+        mine = where(rows, set=name)
+        low, high = interval_99(_excess(mine, "honest"))
         lines.append(
             (
                 name,
-                f"{len(honest)}",
-                percent(statistics.fmean(rate for _, rate in honest)),
-                percent_spread([value for value, _ in honest]),
-                f"{100 * low:+.2f} to {100 * high:+.2f}" if len(honest) > 1 else "-",
-                ("yes" if low <= 0 <= high else "below" if high < 0 else "above") if len(honest) > 1 else "-",
-                percent_spread(balanced),
-                percent_spread(plain),
-                percent_spread([value for value, _ in paper]),
-                f"{100 * statistics.fmean(value - rate for value, rate in paper):+.2f}",
+                f"{len(mine)}",
+                percent(statistics.fmean(numbers(mine, "majority"))),
+                percent_spread(numbers(mine, "honest")),
+                f"{100 * low:+.2f} to {100 * high:+.2f}" if len(mine) > 1 else "-",
+                ("yes" if low <= 0 <= high else "below" if high < 0 else "above") if len(mine) > 1 else "-",
+                *(percent_spread(numbers(mine, column)) for column in ("balanced", "all_believed", "paper")),
+                f"{100 * statistics.fmean(_excess(mine, 'paper')):+.2f}",
             )
         )
     head = ("set", "permutations", "majority", "honest", "99 % of honest - majority", "majority within")
-    return Table(
+    return Sheet(
         "Accuracy of LBM on permuted labels in %: mean ± standard deviation over permutations",
         (*head, "balanced, honest", "balanced, all believed", "paper", "paper - majority"),
         tuple(lines),
@@ -173,8 +168,9 @@ def _findings(rows: Sequence[Row]) -> list[str]:
         return []
     within = [line[0] for line in table if line[5] == "yes"]
     above = [line[0] for line in table if line[5] == "above"]
-    gains = [value - rate for name in different(rows, "set") for value, rate in _values(rows, name, "paper")]
-    plain = [[value for value, _ in _values(rows, name, "all_believed")] for name in different(rows, "set")]
+    sets = [where(rows, set=name) for name in different(rows, "set")]
+    gains = [gain for mine in sets for gain in _excess(mine, "paper")]
+    plain = [numbers(mine, "all_believed") for mine in sets]
     mean = statistics.fmean(value for values in plain for value in values)
     chance = sum(low <= 0.5 <= high for low, high in map(interval_99, plain))
     said = f"the whole interval is above it on {', '.join(above) if above else 'none'}"
@@ -192,8 +188,8 @@ def _headline(rows: Sequence[Row]) -> dict[str, float | str | None]:
     found: dict[str, float | str | None] = {}
     for name in different(rows, "set"):
         for column in ("honest", "paper"):
-            gains = [value - rate for value, rate in _values(rows, name, column)]
-            found[f"{name}, {column} - majority, points"] = round(100 * statistics.fmean(gains), 2)
+            gain = statistics.fmean(_excess(where(rows, set=name), column))
+            found[f"{name}, {column} - majority, points"] = round(100 * gain, 2)
     return found
 
 
@@ -205,6 +201,7 @@ def _folds(rows: Sequence[Row]) -> str:
     )
 
 
-def _values(rows: Sequence[Row], name: str, column: str) -> list[tuple[float, float]]:
-    """Return a score and the majority rate for each permutation."""
-    return [(number(row, column), number(row, "majority")) for row in where(rows, set=name)]
+def _excess(rows: Sequence[Row], column: str) -> list[float]:
+    """Return for each permutation by how much a score is above the majority rate."""
+    both = zip(numbers(rows, column), numbers(rows, "majority"), strict=True)
+    return [score - rate for score, rate in both]

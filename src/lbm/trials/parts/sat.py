@@ -6,10 +6,12 @@ import statistics
 from collections.abc import Sequence
 from typing import Final
 
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, where
+from lbm.knowledge.clauses import Clauses
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Chart, Curve, Picture
-from lbm.trials.searches.instances import Instance, flat_colouring, sr_pair
+from lbm.trials.searches.instances import flat_colouring, sr_pair
 from lbm.trials.searches.solving import CHAINS, METHODS, solve_by
+from lbm.trials.selecting import numbers, where
 from lbm.trials.words import seconds, share
 
 NAME: Final = "sat"
@@ -50,27 +52,16 @@ def measure(key: Key) -> list[Row]:
     first, last = map(int, str(key["instances"]).split("-"))
     rows: list[Row] = []
     for number in range(first, last + 1):
-        for satisfiable, instance in _instances(family, size, number):
+        for satisfiable, clauses in _instances(family, size, number):
+            sizes = {"atoms": clauses.variables, "clauses": len(clauses)}
+            named: Row = {**key, "instance": number, "satisfiable": satisfiable, **sizes}
             for method in METHODS if satisfiable else ("CaDiCaL",):
-                done = solve_by(method, instance, sweeps=sweeps, seed=number)
-                rows.append(
-                    {
-                        **key,
-                        "instance": number,
-                        "satisfiable": satisfiable,
-                        "atoms": instance.atoms,
-                        "clauses": len(instance.clauses),
-                        "method": method,
-                        "solved": done.solved,
-                        "broken": done.broken,
-                        "sweeps_done": done.sweeps,
-                        "seconds": round(done.seconds, 6),
-                    }
-                )
+                done = solve_by(method, clauses, sweeps=sweeps, seed=number)
+                rows.append({**named, "method": method, **done.facts()})
     return rows
 
 
-def _instances(family: str, size: int, number: int) -> list[tuple[int, Instance]]:
+def _instances(family: str, size: int, number: int) -> list[tuple[int, Clauses]]:
     """Return instances, each with 1 if it is satisfiable and 0 if it is not."""
     if family == "SR":
         with_model, without = sr_pair(size, seed=number)
@@ -101,7 +92,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
             Chart(
                 name=f"sat-{family.lower()}-solved",
                 title=f"{name}: share solved",
-                caption=f"Satisfiable instances of {name} for which a model was found within the budget.",
+                caption=wording(__name__, "Shares", name=name),
                 x_label=x_label,
                 y_label="solved, %",
                 curves=tuple(shares),
@@ -113,10 +104,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
             Chart(
                 name=f"sat-{family.lower()}-seconds",
                 title=f"{name}: time",
-                caption=(
-                    "Median time to a model, or to the end of the budget where there was none; on "
-                    "logarithmic scales."
-                ),
+                caption=wording(__name__, "Times"),
                 x_label=x_label,
                 y_label="seconds",
                 curves=tuple(times),
@@ -155,12 +143,12 @@ def section(rows: Sequence[Row]) -> Section:
         **words,
         findings=tuple(_findings(rows)),
         tables=filled(
-            Table(
+            Sheet(
                 "Models found within the budget, and what was left",
                 ("family", "size", "method", "solved", "clauses still false", "median time"),
                 tuple(lines),
                 left=(0, 2),
-                note="Clauses still false: the mean over instances of what the best chain ended with.",
+                note=wording(__name__, "Table"),
             )
         ),
         headline=headline,

@@ -10,8 +10,9 @@ import numpy as np
 
 from lbm.knowledge.formula import atom, conjunction
 from lbm.machine.translate import translate
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, number, numbers, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
+from lbm.trials.selecting import number, numbers, where
 
 NAME: Final = "softplus"
 TITLE: Final = "Softplus: how deep a well is, and how much leaks"
@@ -67,11 +68,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         Chart(
             name="softplus",
             title="-log(1 + exp(c x)) for several confidences c",
-            caption=(
-                "What one hidden unit adds to the free energy when its input is x. Lines are the formula; "
-                "dots are what a machine of one cube says in worlds that miss 0, 1, 2 and 3 of its literals "
-                "(x = 0.5, -0.5, -1.5, -2.5). The greater c, the sharper the edge between true and false."
-            ),
+            caption=wording(__name__, "Picture"),
             x_label="input x of a hidden unit",
             y_label="free energy",
             curves=tuple(curves),
@@ -105,9 +102,7 @@ def section(rows: Sequence[Row]) -> Section:
     findings = []
     if near_misses is not None:
         findings = [
-            f"At c = 5 a world in which {near_misses:.0f} cubes each miss by one literal has as low a free "
-            "energy as a model. The paper accepts samples by free energy; in a large network that lets "
-            "non-models pass, so here a world is called a model only after the formula was evaluated.",
+            wording(__name__, "Near misses", near_misses=near_misses),
             f"The machines agree with the formula to {worst:.0e}." if worst else "",
         ]
     head = ("confidence c", "well", "leak", "leaks that make a well")
@@ -115,7 +110,7 @@ def section(rows: Sequence[Row]) -> Section:
         **prose(__name__),
         findings=tuple(filter(None, findings)),
         tables=filled(
-            Table(
+            Sheet(
                 "The well of a true cube, and the leak of one that misses by a literal",
                 (*head, "P(unit on), cube true", "P(unit on), one wrong"),
                 tuple(lines),

@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from lbm.trials.learners.aleph import ALEPH, LIMIT, LIMIT_MADE, aleph_fold, has_aleph
-from lbm.trials.learners.curves import CLASSICAL, EPOCHS, LEARNERS, SETTINGS, shown
+from lbm.trials.learners.fits import CLASSICAL, EPOCHS, LEARNERS, SETTINGS, shown
 from lbm.trials.learners.protocols import NEIGHBOURS, believed, chosen, judge_fold
 from lbm.trials.learners.relational import (
     GROUPED,
@@ -20,27 +20,22 @@ from lbm.trials.learners.relational import (
     learn_fold,
     problem_named,
 )
+from lbm.trials.learners.sets import MADE, SETS, UNEVEN, paper_table
 from lbm.trials.learners.standing import (
     BEST,
     BEST_GROUPED,
     BEST_STRICT,
     OURS,
     PUBLISHED,
-    accuracy_table,
-    classical_table,
     findings,
     headline,
-    knowledge_table,
-    rank_table,
     seed_means,
     sets_of,
-    setting_table,
-    uneven_table,
-    verdict_table,
+    tables,
 )
-from lbm.trials.learners.tables import MADE, SETS, UNEVEN, paper_table
-from lbm.trials.part import Key, Piece, Row, Section, columns, different, filled, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, columns, prose, wording
 from lbm.trials.pictures import Chart, Curve, Picture
+from lbm.trials.selecting import different, where
 
 if TYPE_CHECKING:
     from lbm.training.relational.scores import Scores
@@ -198,7 +193,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
     curves = []
     for colour, learner in enumerate((*LEARNERS, BEST)):
         points = [(place, means) for place, name in enumerate(names, start=1)
-                  if (means := seed_means(rows, name, learner, "honest"))]  # fmt: skip
+                  if (means := seed_means(rows, name, learner))]  # fmt: skip
         if points:
             x = tuple(place + 0.07 * (colour - 4) for place, _ in points)
             y = tuple(100 * sum(means) / len(means) for _, means in points)
@@ -213,10 +208,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         Chart(
             name="table-honest",
             title="Accuracy under the honest protocol",
-            caption=(
-                "Mean accuracy over folds and seeds, settings and epochs chosen on training rows. Published "
-                "figures, as bars, were chosen on test folds, and are the best of four learners."
-            ),
+            caption=wording(__name__, "Picture"),
             x_label="set",
             y_label="accuracy, %",
             curves=tuple(curves),
@@ -243,15 +235,7 @@ def section(rows: Sequence[Row]) -> Section:
     return Section(
         **words,
         findings=tuple(findings(rows)),
-        tables=filled(
-            accuracy_table(rows),
-            classical_table(rows),
-            verdict_table(rows),
-            rank_table(rows),
-            knowledge_table(rows),
-            uneven_table(rows),
-            setting_table(rows),
-        ),
+        tables=tables(rows),
         headline=headline(rows),
     )
 
@@ -260,15 +244,5 @@ def _about_aleph(rows: Sequence[Row]) -> str:
     mine = where(rows, learner=ALEPH)
     if not mine:
         return "Aleph was not run: its figures are the published ones."
-    return (
-        f"Aleph was run on {', '.join(different(mine, 'set'))}, once for each fold "
-        f"of our best LBM, with at most {LIMIT / 60:g} minutes "
-        f"({LIMIT_MADE:g} seconds on sets that the package makes); on a set where that is not enough, the "
-        "first fold not done in time is the last that was tried, and the figure is that of those before. "
-        "Its clauses of training folds are asked of the test "
-        "fold, nothing is chosen. For drugs its settings are those in the files of the authors of CILP++ "
-        "(i 3, minpos 2, minacc 0.7, minscore 0.6, clauselength 5, evalfn auto_m, noise 300), elsewhere ours "
-        "(i 2, minpos 2, clauselength 5, nodes 10000, noise 2 % of the negative examples, none for chess, "
-        "where clauses may also say that pieces stand in one column or row). It is in no test or rank: it "
-        "has one run, and sees examples instead of the paper's columns."
-    )
+    sets = ", ".join(different(mine, "set"))
+    return wording(__name__, "Aleph", sets=sets, minutes=LIMIT / 60, seconds=LIMIT_MADE)

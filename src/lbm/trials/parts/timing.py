@@ -8,9 +8,10 @@ from functools import cache
 from typing import Final
 
 from lbm.knowledge.printed import counted
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, numbers, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, prose, wording
 from lbm.trials.pictures import Chart, Curve, Mark, Picture
 from lbm.trials.searches.conjunctions import cover_by, list_models
+from lbm.trials.selecting import numbers, where
 from lbm.trials.words import seconds, times, whole
 
 NAME: Final = "time"
@@ -93,11 +94,7 @@ def draw(rows: Sequence[Row]) -> list[Picture]:
         Chart(
             name="time",
             title=f"M = {M}: seconds until all 2^N - 1 models are there",
-            caption=(
-                "Median time to collect every model of φ(20, N), on a logarithmic scale; lower is better. "
-                "Dots are the times the paper states for its own machine. A method has no point where it was "
-                "given up."
-            ),
+            caption=wording(__name__, "Picture"),
             x_label="N",
             y_label="seconds",
             curves=tuple(curves),
@@ -121,7 +118,7 @@ def section(rows: Sequence[Row]) -> Section:
     return Section(
         **prose(__name__, limit=whole(LIMIT), quick_limit=whole(QUICK_LIMIT)),
         findings=tuple(_findings(rows)),
-        tables=(Table("Median time", ("method", *(f"N = {n}" for n in sizes)), tuple(lines)),),
+        tables=(Sheet("Median time", ("method", *(f"N = {n}" for n in sizes)), tuple(lines)),),
         headline={
             f"seconds, N = 10, {method}": round(_median(some), 6)
             for method in METHODS

@@ -14,8 +14,9 @@ from lbm.machine.penalty import (
     write_polynomial,
 )
 from lbm.machine.translate import translate
-from lbm.trials.part import Key, Piece, Row, Section, Table, columns, filled, numbers, prose, where
+from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Drawing, Picture
+from lbm.trials.selecting import numbers, where
 
 NAME: Final = "xor"
 TITLE: Final = "XOR and the Nixon diamond: logic as energy"
@@ -105,22 +106,11 @@ def _polynomials(theory: Theory) -> list[tuple[str, str]]:
 def draw(rows: Sequence[Row]) -> list[Picture]:
     """Return the networks of both examples, by both encodings."""
     there = {(row["theory"], row["encoding"]) for row in rows}
-    words = {
-        "sdnf": (
-            "Atoms are circles below; each hidden unit, a square above, is a cube and says which. Solid "
-            "blue: the cube wants the atom true; dashed orange: it wants it false. The cubes of a formula "
-            "exclude one another, so at most one of its units is on."
-        ),
-        "penalty": (
-            "The same theory by Penalty Logic: units stand for products of the penalty polynomial, and atoms "
-            "have biases (b) besides."
-        ),
-    }
     return [
         Drawing(
             name=f"network-{name.split()[0].lower()}-{encoding}",
             title=f"{name}, {ENCODINGS[encoding]}",
-            caption=words[encoding],
+            caption=wording(__name__, f"Picture, {ENCODINGS[encoding]}"),
             theory=THEORIES[name],
             encoding=encoding,
         )
@@ -145,11 +135,11 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _worlds(name: str, rows: Sequence[Row]) -> Table:
+def _worlds(name: str, rows: Sequence[Row]) -> Sheet:
     ours = where(rows, theory=name, encoding="sdnf", what="world")
     theirs = {row["world"]: row for row in where(rows, theory=name, encoding="penalty", what="world")}
     if not ours:
-        return Table("", (), ())
+        return Sheet("", (), ())
     best = max(numbers(ours, "score"))
     lines = [
         (
@@ -165,14 +155,11 @@ def _worlds(name: str, rows: Sequence[Row]) -> Table:
     names = [pair.split("=")[0] for pair in str(ours[0]["world"]).split()]
     worth = "true" if best == 1 else "weight satisfied"
     head = (*names, worth, "min_h E", "free energy", "min_h E, Penalty Logic", "")
-    note = (
-        "Both machines rank worlds alike. Ours says how much weight is satisfied, times -ε; Penalty Logic's "
-        "how much is lost, times ε."
-    )
-    return Table(f"{name}: truth against energy", head, tuple(lines), left=(len(head) - 1,), note=note)
+    note = wording(__name__, "Worlds")
+    return Sheet(f"{name}: truth against energy", head, tuple(lines), left=(len(head) - 1,), note=note)
 
 
-def _equations(name: str, rows: Sequence[Row]) -> Table:
+def _equations(name: str, rows: Sequence[Row]) -> Sheet:
     lines = []
     stages = (
         ("sdnf", "machine", "strict DNF: the machine"),
@@ -184,19 +171,16 @@ def _equations(name: str, rows: Sequence[Row]) -> Table:
         lines += [
             (said, f"`{row['text']}`") for row in where(rows, theory=name, encoding=encoding, what=what)
         ]
-    return Table(f"{name}: energy functions", ("form", "E"), tuple(lines), left=(0, 1))
+    return Sheet(f"{name}: energy functions", ("form", "E"), tuple(lines), left=(0, 1))
 
 
-def _sizes(rows: Sequence[Row]) -> Table:
-    lines = []
-    for name in THEORIES:
-        both = [where(rows, theory=name, encoding=encoding, what="machine") for encoding in ENCODINGS]
-        if all(both):
-            (ours,), (theirs,) = both
-            numbers = (ours["hidden"], theirs["hidden"], ours["weights"], theirs["weights"])
-            lines.append((name, *(f"{number:,}" for number in numbers)))
+def _sizes(rows: Sequence[Row]) -> Sheet:
+    lines = [
+        (name, *(f"{row[column]:,}" for column in ("hidden", "weights") for row in both))
+        for name, both in _machines(rows).items()
+    ]
     head = ("theory", "hidden units, ours", "Penalty Logic", "weights, ours", "Penalty Logic")
-    return Table("Numbers of hidden units and weights", head, tuple(lines))
+    return Sheet("Numbers of hidden units and weights", head, tuple(lines))
 
 
 def _findings(rows: Sequence[Row]) -> list[str]:
@@ -223,16 +207,12 @@ def _findings(rows: Sequence[Row]) -> list[str]:
         found.append(
             f"Given n, the best worlds are {said}: whether Nixon is a pacifist stays open, as it should."
         )
-    sizes = {
-        name: [
-            int(row["hidden"] or 0)
-            for encoding in ENCODINGS
-            for row in where(rows, theory=name, encoding=encoding, what="machine")
-        ]
-        for name in THEORIES
-    }
-    fewer = [f"{name} ({ours} against {theirs})" for name, (ours, theirs) in _pairs(sizes) if ours < theirs]
-    more = [f"{name} ({ours} against {theirs})" for name, (ours, theirs) in _pairs(sizes) if ours > theirs]
+    fewer: list[str] = []
+    more: list[str] = []
+    for name, both in _machines(rows).items():
+        ours, theirs = numbers(both, "hidden")
+        if ours != theirs:
+            (fewer if ours < theirs else more).append(f"{name} ({ours:.0f} against {theirs:.0f})")
     if fewer or more:
         found.append(
             f"The strict DNF needs fewer hidden units than Penalty Logic for {', '.join(fewer) or 'none'}, "
@@ -241,6 +221,14 @@ def _findings(rows: Sequence[Row]) -> list[str]:
     return found
 
 
-def _pairs(sizes: dict[str, list[int]]) -> list[tuple[str, tuple[int, int]]]:
-    """Return the theories of which both machines are there."""
-    return [(name, (both[0], both[1])) for name, both in sizes.items() if len(both) == len(ENCODINGS)]
+def _machines(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of both machines, ours and that of Penalty Logic, where both are there."""
+    found = {
+        name: [
+            row
+            for encoding in ENCODINGS
+            for row in where(rows, theory=name, encoding=encoding, what="machine")
+        ]
+        for name in THEORIES
+    }
+    return {name: both for name, both in found.items() if len(both) == len(ENCODINGS)}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Ints, Words
 from lbm.knowledge.formula import Formula, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
 from lbm.machine.translate import translate
@@ -28,9 +28,6 @@ CHAINS: Final = {"block Gibbs": 1024, "collapsed": 64}
 
 GRID: Final = tuple(step * 10**power for power in range(1, 12) for step in (1, 2, 5))
 """Numbers of samples at which coverage is written down: 10, 20, 50, 100, ..."""
-
-Words = NDArray[np.uint64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +75,7 @@ def parts(m: int, n: int) -> list[Formula]:
     return [*(atom(f"x{i}") for i in range(1, m + 1)), some]
 
 
-def is_model(words: Words, m: int, n: int) -> NDArray[np.bool_]:
+def is_model(words: Words, m: int, n: int) -> Bools:
     """Return in which words φ(M, N) is true."""
     every = np.uint64((1 << 64) - (1 << 64 - m))
     some = np.uint64(((1 << n) - 1) << 64 - m - n)

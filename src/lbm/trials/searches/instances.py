@@ -3,66 +3,37 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Ints
 from lbm.knowledge.clauses import Clauses
-from lbm.knowledge.theory import Theory
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 EDGES_PER_NODE: Final = 2.395
 """Of the flat graphs in SATLIB, where 3-colouring is hardest."""
 
-Bools = NDArray[np.bool_]
+
+def instance(atoms: int, rows: Sequence[Sequence[int]]) -> Clauses:
+    """Return hard clauses over x1, x2, ...; none may be empty, or have an atom twice."""
+    return Clauses.of(rows, atoms=tuple(f"x{i}" for i in range(1, atoms + 1)))
 
 
-@dataclass(frozen=True, eq=False)
-class Instance:
-    """Clauses over the atoms 1..atoms, as DIMACS writes them; none is empty, none has an atom twice."""
+def counter_of_broken(clauses: Clauses) -> Callable[[NDArray[Any]], Ints]:
+    """Return what counts the false clauses, shape (worlds,), in worlds of shape (atoms, worlds)."""
+    from scipy.sparse import csr_array
 
-    atoms: int
-    clauses: tuple[tuple[int, ...], ...]
-
-    @cached_property
-    def literals(self) -> NDArray[np.int32]:
-        """All literals, clause after clause."""
-        return np.array([literal for clause in self.clauses for literal in clause], np.int32)
-
-    @cached_property
-    def starts(self) -> NDArray[np.int64]:
-        """Shape (clauses + 1,): clause j is ``literals[starts[j]:starts[j + 1]]``."""
-        return np.cumsum([0, *map(len, self.clauses)], dtype=np.int64)
-
-    def theory(self) -> Theory:
-        """Return the clauses as a theory, all hard, that was not asked about before."""
-        names = tuple(f"x{i}" for i in range(1, self.atoms + 1))
-        return Theory.from_clauses(Clauses(names, self.literals, self.starts))
-
-    @cached_property
-    def _matrix(self) -> tuple[csr_array, NDArray[np.float64]]:
-        from scipy.sparse import csr_array
-
-        signs = np.sign(self.literals).astype(np.float64)
-        shape = (len(self.clauses), self.atoms)
-        matrix = csr_array((signs, np.abs(self.literals) - 1, self.starts), shape=shape)
-        return matrix, np.add.reduceat((signs < 0).astype(np.float64), self.starts[:-1])
-
-    def broken(self, x: NDArray[Any]) -> NDArray[np.int64]:
-        """Return how many clauses are false, shape (worlds,), in worlds of shape (atoms, worlds)."""
-        matrix, negative = self._matrix
-        true = matrix @ x.astype(np.float64) + negative[:, None]
-        return np.asarray((true == 0).sum(axis=0))
+    signs = np.sign(clauses.literals).astype(np.float64)
+    shape = (len(clauses), clauses.variables)
+    matrix = csr_array((signs, np.abs(clauses.literals) - 1, clauses.starts), shape=shape)
+    negative = np.add.reduceat((signs < 0).astype(np.float64), clauses.starts[:-1])
+    return lambda x: np.asarray((matrix @ x.astype(np.float64) + negative[:, None] == 0).sum(axis=0))
 
 
-def sr_pair(n: int, *, seed: int) -> tuple[Instance, Instance]:
+def sr_pair(n: int, *, seed: int) -> tuple[Clauses, Clauses]:
     """Return a satisfiable and an unsatisfiable instance over n atoms that differ in one literal.
 
     Clauses of 1 or 2 (with probability 0.3 and 0.7) and a geometric number (0.4) of random literals are
@@ -83,10 +54,10 @@ def sr_pair(n: int, *, seed: int) -> tuple[Instance, Instance]:
             if not solver.solve():
                 break
     turned = (-clauses[-1][0], *clauses[-1][1:])
-    return Instance(n, (*clauses[:-1], turned)), Instance(n, tuple(clauses))
+    return instance(n, [*clauses[:-1], turned]), instance(n, clauses)
 
 
-def flat_colouring(nodes: int, *, seed: int) -> Instance:
+def flat_colouring(nodes: int, *, seed: int) -> Clauses:
     """Return the 3-colouring of a graph with a hidden one, its classes and its edges spread evenly.
 
     Atom 3v + k + 1 says that node v has colour k: each node has one, and no two, and ends of edges differ.
@@ -104,7 +75,7 @@ def flat_colouring(nodes: int, *, seed: int) -> Instance:
         first, second = pairs[len(edges) % 3]  # as many edges between any two classes
         a, b = rng.choice(classes[first]), rng.choice(classes[second])
         edges.add((min(a, b), max(a, b)))
-    return Instance(3 * nodes, tuple(_colours(nodes, sorted(edges))))
+    return instance(3 * nodes, _colours(nodes, sorted(edges)))
 
 
 def _colours(nodes: int, edges: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:

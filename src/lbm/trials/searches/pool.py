@@ -11,6 +11,7 @@ so that words, masks and a count of bits do the work of the weight matrix. [TG21
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -235,39 +236,27 @@ def cover(
         raise ValueError(f"expected a way to accept among {', '.join(ACCEPT)}, got {accept!r}")
     if size < 1:
         raise ValueError(f"size is a number of rows from 1 up, got {size}")
-    judge = _Judge.of(cubes, models)
-    return _Scheme(cubes, judge, rng, confidence, accept == "free energy", size, limit).run()
+    is_model, number = _models_of(cubes, models)
+    leaky = accept == "free energy"
+    return _Scheme(cubes, is_model, number, rng, confidence, leaky, size, limit).run()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Judge:
-    """Says which words are models: by the formula itself, or by a list of them."""
-
-    atoms: tuple[str, ...]
-    formula: Formula | None
-    models: Words
-    number: int
-
-    @classmethod
-    def of(cls, cubes: WordCubes, models: Words | Formula) -> _Judge:
-        """Return the judge for a formula over the atoms of some cubes, or for a list of words."""
-        none = np.zeros(0, np.uint64)
-        if isinstance(models, Formula):
-            unknown = set(atoms_of(models)) - set(cubes.atoms)
-            if unknown:
-                raise ValueError(f"the formula mentions {min(unknown)!r}, which is no atom of the machine")
-            return cls(cubes.atoms, models, none, Exact(Theory([models], atoms=cubes.atoms)).count())
+def _models_of(cubes: WordCubes, models: Words | Formula) -> tuple[Callable[[Words], Bools], int]:
+    """Return what says which words are models, of a formula or by a list of them, and how many there are."""
+    if not isinstance(models, Formula):
         if models.dtype != np.uint64 or models.ndim != 1 or not (models[1:] > models[:-1]).all():
             raise ValueError("expected models as distinct, sorted words: np.unique(pack_words(worlds))")
-        return cls(cubes.atoms, None, models, len(models))
+        return lambda words: _within(words, models), len(models)
+    unknown = set(atoms_of(models)) - set(cubes.atoms)
+    if unknown:
+        raise ValueError(f"the formula mentions {min(unknown)!r}, which is no atom of the machine")
 
-    def says(self, words: Words) -> Bools:
-        """Return which words are models."""
-        if self.formula is None:
-            return np.asarray(_within(words, self.models))
-        columns = unpack(words[:, None], len(self.atoms)).T
-        verdict = holds(self.formula, dict(zip(self.atoms, columns, strict=True)))
+    def is_model(words: Words) -> Bools:
+        columns = unpack(words[:, None], len(cubes.atoms)).T
+        verdict = holds(models, dict(zip(cubes.atoms, columns, strict=True)))
         return np.broadcast_to(np.asarray(verdict, dtype=bool), words.shape)
+
+    return is_model, Exact(Theory([models], atoms=cubes.atoms)).count()
 
 
 def _within(words: Words, ordered: Words) -> Bools:
@@ -283,7 +272,8 @@ class _Scheme:
     """What a run is made of; its state lives in ``run``."""
 
     cubes: WordCubes
-    judge: _Judge
+    is_model: Callable[[Words], Bools]
+    number: int
     rng: np.random.Generator
     confidence: float
     leaky: bool
@@ -297,7 +287,7 @@ class _Scheme:
         kept = good = none  # the distinct rows accepted, and those among them that are models
         samples = rounds = accepted = correct = 0
         curve: list[tuple[int, int]] = []
-        while len(good) < self.judge.number and (self.limit is None or samples < self.limit):
+        while len(good) < self.number and (self.limit is None or samples < self.limit):
             if not len(kept) and not half and len(pool) == self.size and self._quiet(pool[-1]):
                 number = max(1, BATCH // self.size)
                 if self.limit is not None:
@@ -313,7 +303,7 @@ class _Scheme:
                 distinct = np.unique(passed)
                 fresh = distinct[~_within(distinct, kept)]
                 if len(fresh):
-                    right = fresh[self.judge.says(fresh)]
+                    right = fresh[self.is_model(fresh)]
                     kept = np.sort(np.concatenate([kept, fresh]))
                     if len(right):
                         good = np.sort(np.concatenate([good, right]))
@@ -322,7 +312,7 @@ class _Scheme:
                 correct += int(_within(passed, good).sum())
             pool, half = self._cut(pool, half, new)
         history = np.array(curve, dtype=np.int64).reshape(-1, 2)
-        return PoolRun(samples, rounds, good, self.judge.number, accepted, correct, history)
+        return PoolRun(samples, rounds, good, self.number, accepted, correct, history)
 
     def _round(self, words: Words, half: bool) -> Words:
         """Return the rows after one step; the row of ½, if it is there, comes first."""

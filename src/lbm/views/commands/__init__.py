@@ -22,30 +22,31 @@ from lbm.views.commands.reproduce import reproduce_paper
 from lbm.views.commands.rules import extract_theory
 from lbm.views.commands.sample import sample_worlds
 from lbm.views.commands.saturate import saturate_examples
-from lbm.views.commands.shared import app, unseeded
+from lbm.views.commands.shared import app, options_apart, unseeded
 from lbm.views.commands.train import train_model
 from lbm.views.commands.warm import warm_kernels
 
 __all__ = ["app"]
 
-app.command("compile", short_help="The machine a theory becomes: units and energy.")(unseeded(compile_theory))
-app.command("check", short_help="Its size; satisfiable, or which formulae clash.")(unseeded(check_theory))
-app.command("ask", short_help="How likely is a formula, and is it settled?")(ask_query)
-app.command("entails", short_help="Does a formula follow, and why?")(unseeded(entails_query))
-app.command("best", short_help="The world that loses the least weight.")(best_world)
-app.command("models", short_help="The worlds that satisfy every hard formula.")(unseeded(list_models))
-app.command("count", short_help="How many such worlds there are.")(unseeded(count_models))
-app.command("sample", short_help="Worlds drawn at random.")(sample_worlds)
-app.command("log-partition", short_help="log Z, the logarithm of the sum over worlds.")(log_partition_of)
-app.command("log-probability", short_help="The logarithm of a world's probability.")(
-    unseeded(log_probability_of)
-)
-app.command("convert", short_help="The same theory in another format.")(unseeded(convert_theory))
-app.command("draw", short_help="The network as a picture.")(unseeded(draw_machine))
-app.command("train", short_help="A classifier from a table and rules.")(train_model)
-app.command("predict", short_help="The class of each row, how sure, and why.")(unseeded(predict_rows))
-app.command("rules", short_help="What a trained model learned, as formulae.")(extract_theory)
-app.command("induce", short_help="What a relational problem teaches, and how well.")(induce_rules)
-app.command("saturate", short_help="All that modes let us say about each example.")(saturate_examples)
-app.command("reproduce", short_help="The paper's figures beside ours, in one report.")(reproduce_paper)
-app.command("warm", short_help="Compile all kernels now, before the first question.")(unseeded(warm_kernels))
+for _command, _name, _short in (
+    (unseeded(compile_theory), "compile", "The machine a theory becomes: units and energy."),
+    (unseeded(check_theory), "check", "Its size; satisfiable, or which formulae clash."),
+    (ask_query, "ask", "How likely is a formula, and is it settled?"),
+    (unseeded(entails_query), "entails", "Does a formula follow, and why?"),
+    (best_world, "best", "The world that loses the least weight."),
+    (unseeded(list_models), "models", "The worlds that satisfy every hard formula."),
+    (unseeded(count_models), "count", "How many such worlds there are."),
+    (sample_worlds, "sample", "Worlds drawn at random."),
+    (log_partition_of, "log-partition", "log Z, the logarithm of the sum over worlds."),
+    (unseeded(log_probability_of), "log-probability", "The logarithm of a world's probability."),
+    (unseeded(convert_theory), "convert", "The same theory in another format."),
+    (unseeded(draw_machine), "draw", "The network as a picture."),
+    (train_model, "train", "A classifier from a table and rules."),
+    (unseeded(predict_rows), "predict", "The class of each row, how sure, and why."),
+    (extract_theory, "rules", "What a trained model learned, as formulae."),
+    (induce_rules, "induce", "What a relational problem teaches, and how well."),
+    (saturate_examples, "saturate", "All that modes let us say about each example."),
+    (reproduce_paper, "reproduce", "The paper's figures beside ours, in one report."),
+    (unseeded(warm_kernels), "warm", "Compile all kernels now, before the first question."),
+):
+    app.command(_name, short_help=_short)(options_apart(_command))

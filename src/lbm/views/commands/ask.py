@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from typer import Option
@@ -12,18 +13,16 @@ from lbm.views.commands import shared
 def ask_query(
     file: shared.File,
     query: shared.Query,
+    *,
     given: shared.Given = None,
     why: Annotated[
         bool, Option("--why", help="Name a minimal set of formulae that settles the question.")
     ] = False,
-    distribution: shared.About = "logical",
-    temperature: shared.Temperature = 1.0,
-    confidence: shared.Confidence = 5.0,
+    weighing: shared.DistributionOptions,
     method: shared.Chosen = "auto",
     sweeps: shared.Sweeps = None,
     seconds: shared.Seconds = 60.0,
-    soft_as_hard: shared.SoftAsHard = False,
-    lenient: shared.Lenient = False,
+    reading: shared.TheoryOptions,
     as_json: shared.Json = False,
     seed: shared.Seeded = None,
 ) -> int:
@@ -37,7 +36,7 @@ def ask_query(
     temperature, confidence, reasons (null if not asked for, else a list of formula and weight), minimal,
     converged, effective_size, r_hat, missed, chains, sweeps, note.
     """
-    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = reading.theory(file)
     from lbm.reasoning.reasoner import ask
 
     with shared.working("looking for the answer"):
@@ -46,14 +45,12 @@ def ask_query(
             query,
             given=given,
             why=why,
-            distribution=distribution,
-            temperature=temperature,
-            confidence=confidence,
+            **asdict(weighing),
             method=method,
             sweeps=sweeps,
             seconds=seconds,
             seed=seed,
         )
     shared.tell(answer, as_json)
-    settled = answer.status is not None or distribution == "machine"
+    settled = answer.status is not None or weighing.distribution == "machine"
     return 0 if answer.converged and settled else 3

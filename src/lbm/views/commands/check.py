@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lbm.knowledge.printed import counted
 from lbm.views.commands import shared
-from lbm.views.commands.shared import say
 
 if TYPE_CHECKING:
     from lbm.knowledge.formula import Formula
@@ -45,8 +44,7 @@ def check_theory(
     if as_json:
         shared.say_json(_facts(shared.name_of(file), theory, size, verdict))
     else:
-        for line in _lines(shared.name_of(file), theory, size, verdict, seconds):
-            say(line)
+        shared.say_each(_lines(shared.name_of(file), theory, size, verdict, seconds))
     return 3 if verdict.satisfiable is None else 0 if verdict.satisfiable else 1
 
 

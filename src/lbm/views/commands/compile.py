@@ -13,7 +13,6 @@ from typer import Option
 from lbm.errors import FileError
 from lbm.knowledge.printed import counted
 from lbm.views.commands import shared
-from lbm.views.commands.shared import say
 
 if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
@@ -30,11 +29,8 @@ def compile_theory(
             help="Save the machine; as .qubo or .ising, its coefficients for dimod.",
         ),
     ] = None,
-    epsilon: shared.Epsilon = 0.5,
-    no_merge: shared.NoMerge = False,
-    method: shared.StrictDNF = "auto",
-    budget: shared.Budget = 128,
-    encoding: shared.Encoded = "sdnf",
+    *,
+    translation: shared.MachineOptions,
     latex: Annotated[bool, Option("--latex", help="Write the energy function as LaTeX.")] = False,
     everything: Annotated[bool, Option("--all", help="Print every unit, however many.")] = False,
     lenient: shared.Lenient = False,
@@ -53,16 +49,15 @@ def compile_theory(
     _check_output(file, output)
     theory = shared.read_theory(file, lenient=lenient)
     with shared.working("compiling"):
-        machine = shared.translated(theory, epsilon, no_merge, method, budget, encoding)
+        machine = translation.machine(theory)
         if output is not None:
             _save(machine, output)
     if as_json:
         shared.say_json({**_facts(machine, latex), "output": output})
         return
-    for line in _lines(machine, latex, everything):
-        say(line)
+    shared.say_each(_lines(machine, latex, everything))
     if output is not None:
-        say(f"written to {output}")
+        shared.say(f"written to {output}")
 
 
 def _check_output(file: str, output: str | None) -> None:

@@ -7,11 +7,11 @@ from lbm.views.commands import shared
 
 def count_models(
     file: shared.File,
+    *,
     given: shared.Given = None,
     project: shared.Project = None,
     seconds: shared.Seconds = 60.0,
-    soft_as_hard: shared.SoftAsHard = False,
-    lenient: shared.Lenient = False,
+    reading: shared.TheoryOptions,
     as_json: shared.Json = False,
 ) -> int:
     """Count the models of a theory, exactly, however many there are.
@@ -20,7 +20,7 @@ def count_models(
 
     With --json: count, as text, because it may be larger than a program's numbers.
     """
-    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = reading.theory(file)
     from lbm.knowledge.numbers import written
     from lbm.reasoning.reasoner import count
 

@@ -25,11 +25,8 @@ def draw_machine(
         str,
         Option("-o", "--output", metavar="OUT", help="The picture: a name that ends in .svg, .png or .pdf."),
     ],
-    epsilon: shared.Epsilon = 0.5,
-    no_merge: shared.NoMerge = False,
-    method: shared.StrictDNF = "auto",
-    budget: shared.Budget = 128,
-    encoding: shared.Encoded = "sdnf",
+    *,
+    translation: shared.MachineOptions,
     lenient: shared.Lenient = False,
     as_json: shared.Json = False,
 ) -> None:
@@ -46,7 +43,7 @@ def draw_machine(
     machine = None if file == "-" else _saved(file)
     if machine is None:
         theory = shared.read_theory(file, lenient=lenient)
-        machine = shared.translated(theory, epsilon, no_merge, method, budget, encoding)
+        machine = translation.machine(theory)
     plots.draw(machine, output, warn=shared.warn)
     if as_json:
         shared.say_json(

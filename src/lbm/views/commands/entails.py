@@ -11,13 +11,13 @@ from lbm.views.commands import shared
 def entails_query(
     file: shared.File,
     query: shared.Query,
+    *,
     given: shared.Given = None,
     mode: Annotated[
         str, shared.one_of(MODES, "--mode", "True in every model, or in every best one.")
     ] = "entailed",
     seconds: shared.Seconds = 60.0,
-    soft_as_hard: shared.SoftAsHard = False,
-    lenient: shared.Lenient = False,
+    reading: shared.TheoryOptions,
     as_json: shared.Json = False,
 ) -> int:
     """Tell whether a formula follows, with proof: formulae that entail it, or a model in which it is false.
@@ -28,7 +28,7 @@ def entails_query(
     With --json: entails, mode, status, reasons (list of formula, weight and line), minimal, world (null, or
     0 and 1 by name).
     """
-    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = reading.theory(file)
     from lbm.reasoning.reasoner import reasoner_for
 
     with shared.working("looking for a proof"):

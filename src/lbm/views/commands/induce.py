@@ -13,6 +13,7 @@ from lbm.views.commands import learning, shared
 
 def induce_rules(
     directory: learning.Directory,
+    *,
     features: Annotated[
         str,
         shared.one_of(
@@ -27,9 +28,7 @@ def induce_rules(
             "--knowledge", metavar="FILE", help="Rules over columns, or with forall over relations: .lbm."
         ),
     ] = None,
-    modes: learning.Modes = None,
-    neg: learning.Negative = None,
-    folds: learning.Folds = None,
+    relational: learning.ProblemOptions,
     group_by: Annotated[
         str | None,
         Option(
@@ -79,7 +78,7 @@ def induce_rules(
     """
     learning.require("lbm induce")
     shared.check_place(save)
-    problem = learning.load_relational(directory, modes=modes, negative=neg, folds=folds)
+    problem = relational.problem(directory)
     from lbm.training.relational.induce import grid, induce
 
     parts = split if problem.folds is None else len(set(problem.folds.values()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,16 +30,6 @@ Directory = Annotated[
     Argument(
         metavar="DIR",
         help="A directory with bk.pl, pos.pl, neg.pl, modes.pl; or trains, family, krk: they come with lbm.",
-    ),
-]
-Modes = Annotated[str | None, Option("--modes", metavar="FILE", help="Modes instead of DIR/modes.pl.")]
-Negative = Annotated[
-    str | None, Option("--neg", metavar="FILE", help="Negative examples instead of DIR/neg.pl.")
-]
-Folds = Annotated[
-    str | None,
-    Option(
-        "--folds", metavar="FILE", help="Folds instead of DIR/folds.tsv: tab-separated, example and fold."
     ),
 ]
 Jobs = Annotated[int, Option("--jobs", help="Processes; -1 means one for each core.")]
@@ -84,17 +75,32 @@ def plainly() -> Iterator[None]:
         raise FileError(" ".join(str(error).split())) from error
 
 
-def load_relational(
-    directory: str, *, modes: str | None, negative: str | None, folds: str | None
-) -> RelationalProblem:
-    """Return the problem in a directory, or one that comes with the package, and print its warnings."""
-    from lbm.datasets.problems import PROBLEMS, named_problem
-    from lbm.relations.problem import load_problem
+@dataclass(frozen=True, slots=True)
+class ProblemOptions:
+    """The options that say where the files of a relational problem are."""
 
-    if directory in PROBLEMS and not Path(directory).exists() and modes is negative is folds is None:
-        shared.remark(f"{directory}: the problem of that name that comes with lbm")
-        return named_problem(directory)
-    problem = load_problem(directory, modes=modes, negative=negative, folds=folds)
-    for warning in problem.warnings:
-        shared.warn(warning)
-    return problem
+    modes: Annotated[str | None, Option("--modes", metavar="FILE", help="Modes instead of DIR/modes.pl.")] = (
+        None
+    )
+    neg: Annotated[
+        str | None, Option("--neg", metavar="FILE", help="Negative examples instead of DIR/neg.pl.")
+    ] = None
+    folds: Annotated[
+        str | None,
+        Option(
+            "--folds", metavar="FILE", help="Folds instead of DIR/folds.tsv: tab-separated, example and fold."
+        ),
+    ] = None
+
+    def problem(self, directory: str) -> RelationalProblem:
+        """Return the problem in a directory, or one that comes with the package, and print its warnings."""
+        from lbm.datasets.problems import PROBLEMS, named_problem
+        from lbm.relations.problem import load_problem
+
+        if directory in PROBLEMS and not Path(directory).exists() and self == ProblemOptions():
+            shared.remark(f"{directory}: the problem of that name that comes with lbm")
+            return named_problem(directory)
+        problem = load_problem(directory, modes=self.modes, negative=self.neg, folds=self.folds)
+        for warning in problem.warnings:
+            shared.warn(warning)
+        return problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from typer import Argument
@@ -12,10 +13,9 @@ from lbm.views.commands import shared
 
 def log_partition_of(
     file: shared.File,
+    *,
     given: shared.Given = None,
-    distribution: shared.About = "logical",
-    temperature: shared.Temperature = 1.0,
-    confidence: shared.Confidence = 5.0,
+    weighing: shared.DistributionOptions,
     seconds: shared.Seconds = 60.0,
     lenient: shared.Lenient = False,
     as_json: shared.Json = False,
@@ -38,14 +38,12 @@ def log_partition_of(
         found = log_partition(
             theory,
             given=given,
-            distribution=distribution,
-            temperature=temperature,
-            confidence=confidence,
+            **asdict(weighing),
             seconds=seconds,
             seed=seed,
         )
     note = getattr(found, "note", "")
-    about = _about(distribution, temperature, confidence)
+    about = _about(weighing)
     error = getattr(found, "error", 0.0)
     _say({"log_partition": found, **about, "error": error, "note": note or None}, as_json)
     if note and not as_json:
@@ -58,10 +56,9 @@ def log_probability_of(
     world: Annotated[
         str, Argument(metavar="WORLD", help="Every atom's value, as 'n=1 r=0', the way lbm models prints it.")
     ],
+    *,
     given: shared.Given = None,
-    distribution: shared.About = "logical",
-    temperature: shared.Temperature = 1.0,
-    confidence: shared.Confidence = 5.0,
+    weighing: shared.DistributionOptions,
     seconds: shared.Seconds = 60.0,
     lenient: shared.Lenient = False,
     as_json: shared.Json = False,
@@ -80,12 +77,10 @@ def log_probability_of(
             theory,
             values,
             given=given,
-            distribution=distribution,
-            temperature=temperature,
-            confidence=confidence,
+            **asdict(weighing),
             seconds=seconds,
         )
-    _say({"log_probability": found, **_about(distribution, temperature, confidence)}, as_json)
+    _say({"log_probability": found, **_about(weighing)}, as_json)
     return 0
 
 
@@ -125,9 +120,9 @@ def read_world(text: str) -> dict[str, bool]:
     return values
 
 
-def _about(distribution: str, temperature: float, confidence: float) -> dict[str, Any]:
-    said = confidence if distribution == "machine" else None
-    return {"distribution": distribution, "temperature": temperature, "confidence": said}
+def _about(weighing: shared.DistributionOptions) -> dict[str, Any]:
+    """Return the options for JSON; the models have no confidence."""
+    return {**asdict(weighing), **({} if weighing.distribution == "machine" else {"confidence": None})}
 
 
 def _say(facts: dict[str, Any], as_json: bool) -> None:

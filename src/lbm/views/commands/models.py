@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 def list_models(
     file: shared.File,
+    *,
     limit: Annotated[
         int | None, Option("--limit", min=1, help="How many to print at most; by default all.")
     ] = None,
     given: shared.Given = None,
     project: shared.Project = None,
     seconds: shared.Seconds = 60.0,
-    soft_as_hard: shared.SoftAsHard = False,
-    lenient: shared.Lenient = False,
+    reading: shared.TheoryOptions,
     as_json: shared.Json = False,
 ) -> int:
     """List the models of a theory, a world a line, in lexicographic order, false first.
@@ -32,7 +32,7 @@ def list_models(
     With --json: atoms, models (lists of 0 and 1 in that order), complete (whether these are all; null: not
     known, for lack of time).
     """
-    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = reading.theory(file)
     from lbm.reasoning.reasoner import models
 
     with shared.working("looking for models"):

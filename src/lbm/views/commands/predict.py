@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from lbm.knowledge.printed import counted
+from lbm.knowledge.printed import counted, csv_text
 from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from lbm.arrays import Bools, Floats, Ints
     from lbm.training.data.files import TableFile
     from lbm.training.explanations.explain import Explanation
     from lbm.training.learners.classifier import LBMClassifier
@@ -24,17 +20,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Predictions:
-    """Probabilities, shape (rows, classes), and what else is known of each row, shape (rows,)."""
+    """Probabilities, shape (rows, classes), and what else is known of each row, shape (rows,).
 
-    probabilities: NDArray[np.float64]
-    exact: NDArray[np.bool_]
-    undecided: NDArray[np.bool_]
-    truth: NDArray[np.int64] | None
+    Classes are those of the column ``target``.
+    """
+
+    target: str
+    classes: list[Any]
+    probabilities: Floats
+    exact: Bools
+    undecided: Bools
+    truth: Ints | None
 
     @property
-    def kinds(self) -> NDArray[np.int64]:
+    def kinds(self) -> Ints:
         """The numbers of the most probable classes."""
-        found: NDArray[np.int64] = self.probabilities.argmax(axis=1)
+        found: Ints = self.probabilities.argmax(axis=1)
         return found
 
     @property
@@ -48,6 +49,14 @@ class Predictions:
     def note(self, row: int) -> str:
         """Return what is to be said of a row, if anything."""
         return "undecided" if self.undecided[row] else "" if self.exact[row] else "sampled"
+
+    def rows(self, proba: bool) -> Iterator[list[Any]]:
+        """Yield the head of a table, and a row for each prediction: its class, how sure, and a note."""
+        heads = [f"p({self.target} = {name})" for name in self.classes] if proba else ["probability"]
+        yield [self.target, *heads, "note"]
+        for row, kind in enumerate(self.kinds.tolist()):
+            sure = self.probabilities[row].tolist()
+            yield [self.classes[kind], *(sure if proba else [sure[kind]]), self.note(row)]
 
 
 def predict_rows(
@@ -82,7 +91,17 @@ def predict_rows(
         with shared.working("predicting"):
             found = predict_table(classifier, table)
         why = _explanations(classifier, table, found) if explain else None
-        _show(classifier, found, why, proba=proba, out=out, as_json=as_json)
+        if out is not None:
+            from lbm.knowledge.wire import write_whole
+
+            write_whole(out, csv_text(found.rows(proba)))
+        if as_json:
+            shared.say_json(_facts(found, why, proba, listed=out is None))
+        elif why is not None:
+            _explain(found, why)
+        elif out is None:
+            for text in csv_text(found.rows(proba)):
+                print(text, end="")
     _remark(found)
 
 
@@ -96,9 +115,11 @@ def predict_table(classifier: LBMClassifier, table: TableFile) -> Predictions:
         x = frame if named else frame.to_numpy()
         with learning.plainly():
             parts.append((classifier.predict_proba(x), classifier.exact(x), classifier.undecided(x), truth))
-    probabilities, exact, undecided, truth = zip(*parts, strict=True)
+    *found, truth = zip(*parts, strict=True)
     told = None if truth[0] is None else np.concatenate(truth)
-    return Predictions(np.concatenate(probabilities), np.concatenate(exact), np.concatenate(undecided), told)
+    probabilities, exact, undecided = map(np.concatenate, found)
+    names = classifier.classes_.tolist()
+    return Predictions(classifier.target_, names, probabilities, exact, undecided, told)
 
 
 def _explanations(classifier: LBMClassifier, table: TableFile, found: Predictions) -> Iterator[Explanation]:
@@ -119,63 +140,21 @@ def _explanations(classifier: LBMClassifier, table: TableFile, found: Prediction
 # --- what people and programs read ---------------------------------------------------------------
 
 
-def _show(
-    classifier: LBMClassifier,
-    found: Predictions,
-    why: Iterator[Explanation] | None,
-    *,
-    proba: bool,
-    out: str | None,
-    as_json: bool,
-) -> None:
-    if out is not None:
-        from lbm.knowledge.wire import write_whole
-
-        write_whole(out, _csv(classifier, found, proba))
-    if as_json:
-        shared.say_json(_facts(classifier, found, why, proba, rows=out is None))
-    elif why is not None:
-        names = classifier.classes_.tolist()
-        for row, (kind, explanation) in enumerate(zip(found.kinds.tolist(), why, strict=True)):
-            note = found.note(row)
-            sure = f"{found.probabilities[row, kind]:.4f}" + (f", {note}" if note else "")
-            shared.say(f"row {row + 1}: {classifier.target_} = {names[kind]} ({sure})")
-            shared.say(*(f"  {line}" for line in explanation.text().splitlines()))
-    elif out is None:
-        for line in _csv(classifier, found, proba):
-            print(line, end="")
-
-
-def _csv(classifier: LBMClassifier, found: Predictions, proba: bool) -> Iterator[str]:
-    names = classifier.classes_.tolist()
-    line = io.StringIO()
-    writer = csv.writer(line, lineterminator="\n")
-    heads = [f"p({classifier.target_} = {name})" for name in names] if proba else ["probability"]
-    writer.writerow([classifier.target_, *heads, "note"])
-    for row, kind in enumerate(found.kinds.tolist()):
-        sure = found.probabilities[row].tolist()
-        writer.writerow([names[kind], *(sure if proba else [sure[kind]]), found.note(row)])
-        if line.tell() > 1 << 16:
-            yield line.getvalue()
-            line.seek(0)
-            line.truncate()
-    yield line.getvalue()
+def _explain(found: Predictions, why: Iterator[Explanation]) -> None:
+    for row, (kind, explanation) in enumerate(zip(found.kinds.tolist(), why, strict=True)):
+        note = found.note(row)
+        sure = f"{found.probabilities[row, kind]:.4f}" + (f", {note}" if note else "")
+        shared.say(f"row {row + 1}: {found.target} = {found.classes[kind]} ({sure})")
+        shared.say(*(f"  {line}" for line in explanation.text().splitlines()))
 
 
 def _facts(
-    classifier: LBMClassifier,
-    found: Predictions,
-    why: Iterator[Explanation] | None,
-    proba: bool,
-    *,
-    rows: bool,
+    found: Predictions, why: Iterator[Explanation] | None, proba: bool, *, listed: bool
 ) -> dict[str, Any]:
-    names = classifier.classes_.tolist()
-
     def each() -> Iterator[dict[str, Any]]:
         for row, kind in enumerate(found.kinds.tolist()):
             sure = found.probabilities[row].tolist()
-            fact = {"class": names[kind], "probability": sure[kind], "note": found.note(row)}
+            fact = {"class": found.classes[kind], "probability": sure[kind], "note": found.note(row)}
             if proba:
                 fact["probabilities"] = sure
             if why is not None:
@@ -183,9 +162,9 @@ def _facts(
             yield fact
 
     return {
-        "target": classifier.target_,
-        "classes": names,
-        "rows": each() if rows or why is not None else iter(()),
+        "target": found.target,
+        "classes": found.classes,
+        "rows": each() if listed or why is not None else iter(()),
         "undecided": int(found.undecided.sum()),
         "sampled": int((~found.exact).sum()),
         "accuracy": found.accuracy,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from lbm.errors import MissingExtra
+from lbm.errors import MissingExtra, suggested
 from lbm.views.commands import shared
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def reproduce_paper(
     except MissingExtra as error:  # drawing is what needs it, and this command is what was asked for
         raise MissingExtra(error.extra, "lbm reproduce", error.package) from error
 
-    folder = Path(out)
+    folder, mark = Path(out), ".quick" if quick else ""
     make_folder(folder)
     outcomes: list[Outcome] = []
     tables: list[str] = []
@@ -95,7 +95,7 @@ def reproduce_paper(
                     on_piece=on_piece,
                 )
             outcomes.append(outcome)
-            tables.append(f"{name}.quick.csv" if quick else f"{name}.csv")
+            tables.append(f"{name}{mark}.csv")
             write_csv(folder / tables[-1], part, outcome.rows)
     except KeyboardInterrupt:
         shared.remark(f"finished pieces are kept in {folder}: the same command goes on from there")
@@ -109,9 +109,8 @@ def reproduce_paper(
     for name, svg in pictures.items():
         write_whole(folder / "figures" / f"{name}.svg", [svg])
     about = about_run(_command(chosen, quick, again), quick=quick)
-    noted = folder / ("about.quick.json" if quick else "about.json")
-    write_whole(noted, [json.dumps(about, ensure_ascii=False, indent=2), "\n"])
-    report = folder / ("report.quick.html" if quick else "report.html")
+    write_whole(folder / f"about{mark}.json", [json.dumps(about, ensure_ascii=False, indent=2), "\n"])
+    report = folder / f"report{mark}.html"
     write_whole(report, [write_html(outcomes, about, pictures, tables)])
     _say(outcomes, tables, report, folder, quick, as_json)
     return 3 if any(outcome.missing for outcome in outcomes) else 0
@@ -119,13 +118,11 @@ def reproduce_paper(
 
 def _chosen(names: list[str]) -> list[str]:
     """Return the parts that are asked for, in the order of the report."""
-    from lbm.errors import nearest
     from lbm.trials.parts import PARTS
 
     for name in names:
         if name not in PARTS and name != "all":
-            close = nearest(name, [*PARTS, "all"])
-            guess = f"; did you mean {close!r}?" if close else ""
+            guess = suggested(name, [*PARTS, "all"])
             raise typer.BadParameter(f"expected parts among all, {', '.join(PARTS)}, got {name!r}{guess}")
     return [name for name in PARTS if "all" in names or name in names]
 

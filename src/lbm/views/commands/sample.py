@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -22,11 +23,10 @@ FORMATS: Final = (".csv", ".npy", ".parquet")
 def sample_worlds(
     file: shared.File,
     number: Annotated[int, Option("-n", "--number", min=1, help="How many worlds.")],
+    *,
     given: shared.Given = None,
     method: shared.Drawn = "auto",
-    distribution: shared.About = "logical",
-    temperature: shared.Temperature = 1.0,
-    confidence: shared.Confidence = 5.0,
+    weighing: shared.DistributionOptions,
     sweeps: shared.Sweeps = None,
     seconds: shared.Seconds = 60.0,
     out: Annotated[
@@ -41,8 +41,7 @@ def sample_worlds(
     distance: Annotated[
         bool, Option("--distance", hidden=True, help="What --uniformity was called.")
     ] = False,
-    soft_as_hard: shared.SoftAsHard = False,
-    lenient: shared.Lenient = False,
+    reading: shared.TheoryOptions,
     as_json: shared.Json = False,
     seed: shared.Seeded = None,
 ) -> int:
@@ -58,7 +57,7 @@ def sample_worlds(
     """
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"cannot write {out}: expected a name that ends in {', '.join(FORMATS)}")
-    theory = shared.read_theory(file, lenient=lenient, soft_as_hard=soft_as_hard)
+    theory = reading.theory(file)
     from lbm.reasoning.reasoner import sample
     from lbm.reasoning.reasoner import uniformity as measure
 
@@ -68,9 +67,7 @@ def sample_worlds(
             number,
             given=given,
             method=method,
-            distribution=distribution,
-            temperature=temperature,
-            confidence=confidence,
+            **asdict(weighing),
             sweeps=sweeps,
             seconds=seconds,
             seed=seed,
@@ -101,7 +98,9 @@ def _write(drawn: Draws, out: str) -> None:
 
     ending = Path(out).suffix.lower()
     if ending == ".csv":
-        write_whole(out, _csv(drawn))
+        from lbm.knowledge.printed import csv_text
+
+        write_whole(out, csv_text(chain([drawn.atoms], (row.astype(int).tolist() for row in drawn.array))))
         return
     held = io.BytesIO()
     if ending == ".npy":
@@ -117,14 +116,3 @@ def _write(drawn: Draws, out: str) -> None:
         columns = dict(zip(drawn.atoms, drawn.array.T, strict=True))
         parquet.write_table(pyarrow.table(columns), held)
     write_whole(out, [held.getvalue()])
-
-
-def _csv(drawn: Draws) -> Iterator[str]:
-    import csv
-
-    line = io.StringIO()
-    writer = csv.writer(line, lineterminator="\n")
-    writer.writerow(drawn.atoms)
-    yield line.getvalue()
-    for row in drawn.array:
-        yield ",".join("1" if value else "0" for value in row.tolist()) + "\n"

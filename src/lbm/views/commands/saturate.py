@@ -19,6 +19,7 @@ HEADER: Final = "example\tlabel\tfold\tbody_literals"
 
 def saturate_examples(
     directory: learning.Directory,
+    *,
     depth: Annotated[
         int | None,
         Option(
@@ -27,9 +28,7 @@ def saturate_examples(
             help="Layers of new variables, Aleph's i; by default as the modes set it, else 3.",
         ),
     ] = None,
-    modes: learning.Modes = None,
-    neg: learning.Negative = None,
-    folds: learning.Folds = None,
+    relational: learning.ProblemOptions,
     out: Annotated[
         str | None, Option("-o", "--out", metavar="FILE", help="Where they go; by default they are printed.")
     ] = None,
@@ -48,7 +47,7 @@ def saturate_examples(
     shared.check_place(out)
     from lbm.relations.saturate import saturate_all
 
-    problem = learning.load_relational(directory, modes=modes, negative=neg, folds=folds)
+    problem = relational.problem(directory)
     if depth is None and "i" not in problem.modes.settings:
         depth = 3
     with shared.bar("saturating", len(problem.examples), "count", "left") as show:

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
@@ -73,23 +74,20 @@ def one_of(choices: Sequence[str], name: str, text: str) -> Any:
     return Option(name, parser=read, metavar=f"<{'|'.join(choices)}>", help=text)
 
 
-def _inside(value: float) -> float:
-    if not 0 < value < 1:
-        raise typer.BadParameter(f"expected a number strictly between 0 and 1, got {value}")
-    return value
+def _number(wanted: str, allows: Callable[[float], bool]) -> Callable[[float | None], float | None]:
+    """Return what checks a number that was given, if one was; ``wanted`` says which are allowed."""
+
+    def checked(value: float | None) -> float | None:
+        if value is not None and not allows(value):
+            raise typer.BadParameter(f"expected {wanted}, got {value}")
+        return value
+
+    return checked
 
 
-def _finite(value: float) -> float:
-    if not 0 < value < inf:
-        raise typer.BadParameter(f"expected a finite number above 0, got {value}")
-    return value
-
-
-def positive(value: float | None) -> float | None:
-    """Return a number above 0; None: it was not given."""
-    if value is not None and not value > 0:
-        raise typer.BadParameter(f"expected a number above 0, got {value}")
-    return value
+_inside = _number("a number strictly between 0 and 1", lambda value: 0 < value < 1)
+_finite = _number("a finite number above 0", lambda value: 0 < value < inf)
+positive = _number("a number above 0", lambda value: value > 0)
 
 
 def count_from(started: float) -> None:
@@ -126,15 +124,6 @@ Project = Annotated[
     str | None,
     Option("--project", metavar="ATOMS", help="Only these atoms, as in a,b: worlds that agree are one."),
 ]
-About = Annotated[
-    str, one_of(DISTRIBUTIONS, "--distribution", "What the probability is about: models, or the machine.")
-]
-Temperature = Annotated[
-    float, Option("--temperature", callback=_finite, help="τ: probabilities go with exp(score/τ).")
-]
-Confidence = Annotated[
-    float, Option("--confidence", callback=_finite, help="c, of the machine distribution.")
-]
 Chosen = Annotated[str, one_of(METHODS, "--method", "auto: exact and, where that is too much, collapsed.")]
 Drawn = Annotated[
     str,
@@ -150,26 +139,6 @@ Sweeps = Annotated[
 Seconds = Annotated[
     float, Option("--seconds", callback=budget, help="Time to look for an answer; then exit 3.")
 ]
-Epsilon = Annotated[
-    float, Option("--epsilon", callback=_inside, help="How deep a well of weight 1 is, in (0, 1).")
-]
-NoMerge = Annotated[bool, Option("--no-merge", help="Keep identical cubes of different formulae apart.")]
-StrictDNF = Annotated[
-    str,
-    one_of(
-        ("auto", "elimination", "diagram", "full", "definitions"),
-        "--method",
-        "How each formula becomes cubes that exclude one another.",
-    ),
-]
-Budget = Annotated[
-    int, Option("--budget", min=1, help="Cubes of a formula past which auto adds definitional atoms.")
-]
-Encoded = Annotated[
-    str,
-    one_of(("sdnf", "penalty"), "--encoding", "Cubes, or the penalty polynomial of Penalty Logic."),
-]
-SoftAsHard = Annotated[bool, Option("--soft-as-hard", help="Demand every formula: weights are dropped.")]
 Lenient = Annotated[
     bool, Option("--lenient", help="Read a DIMACS file that does not fit its header, with a warning.")
 ]
@@ -178,6 +147,76 @@ Seed = Annotated[
     int | None, Option("--seed", help="Taken by every command; this one makes no random choice.")
 ]
 Seeded = Annotated[int | None, Option("--seed", min=0, help="Of the chains: the same seed, the same answer.")]
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionOptions:
+    """The options that say which distribution over worlds is asked about."""
+
+    distribution: Annotated[
+        str, one_of(DISTRIBUTIONS, "--distribution", "What the probability is about: models, or the machine.")
+    ] = "logical"
+    temperature: Annotated[
+        float, Option("--temperature", callback=_finite, help="τ: probabilities go with exp(score/τ).")
+    ] = 1.0
+    confidence: Annotated[
+        float, Option("--confidence", callback=_finite, help="c, of the machine distribution.")
+    ] = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """The options that say how a theory becomes a machine."""
+
+    epsilon: Annotated[
+        float, Option("--epsilon", callback=_inside, help="How deep a well of weight 1 is, in (0, 1).")
+    ] = 0.5
+    no_merge: Annotated[
+        bool, Option("--no-merge", help="Keep identical cubes of different formulae apart.")
+    ] = False
+    method: Annotated[
+        str,
+        one_of(
+            ("auto", "elimination", "diagram", "full", "definitions"),
+            "--method",
+            "How each formula becomes cubes that exclude one another.",
+        ),
+    ] = "auto"
+    budget: Annotated[
+        int, Option("--budget", min=1, help="Cubes of a formula past which auto adds definitional atoms.")
+    ] = 128
+    encoding: Annotated[
+        str,
+        one_of(("sdnf", "penalty"), "--encoding", "Cubes, or the penalty polynomial of Penalty Logic."),
+    ] = "sdnf"
+
+    def machine(self, theory: Theory) -> Machine:
+        """Return the machine of a theory."""
+        from lbm.machine.translate import translate
+
+        return translate(
+            theory,
+            epsilon=self.epsilon,
+            merge=not self.no_merge,
+            method=self.method,
+            budget=self.budget,
+            encoding=self.encoding,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TheoryOptions:
+    """The options that say how a theory is read."""
+
+    soft_as_hard: Annotated[
+        bool, Option("--soft-as-hard", help="Demand every formula: weights are dropped.")
+    ] = False
+    lenient: Lenient = False
+
+    def theory(self, file: str) -> Theory:
+        """Return the theory in a file."""
+        theory = read_theory(file, lenient=self.lenient)
+        return theory.all_hard() if self.soft_as_hard else theory
 
 
 def unseeded(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -194,32 +233,38 @@ def unseeded(command: Callable[..., int | None]) -> Callable[..., int | None]:
     return run
 
 
+def options_apart(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Return a command as typer takes it: each field of a group of options is an option of its own."""
+    taken = signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: each.annotation for name, each in taken.items() if is_dataclass(each.annotation)
+    }
+
+    @wraps(command)
+    def run(**given: Any) -> int | None:
+        for name, group in groups.items():
+            given[name] = group(**{part.name: given.pop(part.name) for part in fields(group)})
+        return command(**given)
+
+    apart: list[Parameter] = []
+    for name, each in taken.items():
+        apart += signature(groups[name], eval_str=True).parameters.values() if name in groups else [each]
+    keyword = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in apart]
+    run.__signature__ = Signature(keyword)  # type: ignore[attr-defined]
+    return run
+
+
 # --- in ------------------------------------------------------------------------------------------
 
 
-def read_theory(file: str, *, lenient: bool = False, soft_as_hard: bool = False) -> Theory:
+def read_theory(file: str, *, lenient: bool) -> Theory:
     """Return the theory in a file, or in standard input if it is called ``-``."""
     from lbm.knowledge import wire
 
     if file != "-":
-        theory = wire.load_theory(file, lenient=lenient, warn=warn)
-    else:
-        data = read_stdin()
-        theory = wire.read_theory(
-            data, format=wire.sniff_format(data), source=STANDARD_INPUT, lenient=lenient, warn=warn
-        )
-    return theory.all_hard() if soft_as_hard else theory
-
-
-def translated(
-    theory: Theory, epsilon: float, no_merge: bool, method: str, budget: int, encoding: str
-) -> Machine:
-    """Return the machine of a theory, made as the options of that name say."""
-    from lbm.machine.translate import translate
-
-    return translate(
-        theory, epsilon=epsilon, merge=not no_merge, method=method, budget=budget, encoding=encoding
-    )
+        return wire.load_theory(file, lenient=lenient, warn=warn)
+    data, source = read_stdin(), STANDARD_INPUT
+    return wire.read_theory(data, format=wire.sniff_format(data), source=source, lenient=lenient, warn=warn)
 
 
 def read_stdin() -> bytes:

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,40 +24,48 @@ if TYPE_CHECKING:
     from lbm.training.learners.classifier import LBMClassifier, Run
 
 
+@dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """The options that are parameters of the classifier, under its names for them."""
+
+    hidden: learning.Hidden = 50
+    max_epochs: Annotated[int, Option("--epochs", min=0, help="Passes over the rows, at most.")] = 200
+    max_seconds: Annotated[
+        float | None, Option("--seconds", callback=shared.positive, help="Time for training, at most.")
+    ] = None
+    learning_rate: Annotated[float, Option("--learning-rate", callback=shared.positive, help="Adam's.")] = (
+        0.01
+    )
+    batch_size: Annotated[
+        int | None,
+        Option("--batch-size", min=1, help="Rows between two updates; by default 8 to 256, by their number."),
+    ] = None
+    confidence: Annotated[
+        float,
+        Option("--confidence", callback=shared.positive, help="What rules without a weight begin with."),
+    ] = 5.0
+    hard: Annotated[bool, Option("--hard", help="Rules without a weight stay as they are.")] = False
+    conjectures: Annotated[
+        int,
+        Option(
+            "--conjectures", min=0, help="Rules at most to add that look like those known and fit the rows."
+        ),
+    ] = 0
+    cost: Annotated[
+        str, shared.one_of(("discriminative", "generative", "hybrid"), "--cost", "What training makes small.")
+    ] = "discriminative"
+
+
 def train_model(
     data: learning.Table,
+    *,
     target: Annotated[str, Option("--target", metavar="COLUMN", help="The column that holds the classes.")],
     output: Annotated[str, Option("-o", "--output", metavar="MODEL", help="Where the model goes.")],
     knowledge: Annotated[
         str | None,
         Option("--knowledge", metavar="FILE", help="Rules over columns and target: .lbm, .cnf or .wcnf."),
     ] = None,
-    hidden: learning.Hidden = 50,
-    epochs: Annotated[int, Option("--epochs", min=0, help="Passes over the rows, at most.")] = 200,
-    seconds: Annotated[
-        float | None, Option("--seconds", callback=shared.positive, help="Time for training, at most.")
-    ] = None,
-    learning_rate: Annotated[
-        float, Option("--learning-rate", callback=shared.positive, help="Adam's.")
-    ] = 0.01,
-    batch_size: Annotated[
-        int | None,
-        Option("--batch-size", min=1, help="Rows between two updates; by default 8 to 256, by their number."),
-    ] = None,
-    confidence: Annotated[
-        float,
-        Option("--confidence", callback=shared.positive, help="What rules without a weight begin with."),
-    ] = 5.0,
-    hard: Annotated[bool, Option("--hard", help="Rules without a weight stay as they are.")] = False,
-    conjectures: Annotated[
-        int,
-        Option(
-            "--conjectures", min=0, help="Rules at most to add that look like those known and fit the rows."
-        ),
-    ] = 0,
-    cost: Annotated[
-        str, shared.one_of(("discriminative", "generative", "hybrid"), "--cost", "What training makes small.")
-    ] = "discriminative",
+    training: TrainingOptions,
     resume: Annotated[
         bool, Option("--resume", help="Go on from MODEL.checkpoint; without one, begin.")
     ] = False,
@@ -100,20 +109,7 @@ def train_model(
 
         with learning.plainly():
             examples = _read(data, target, theory)
-            classifier = LBMClassifier(
-                knowledge=theory,
-                hidden=hidden,
-                target=target,
-                confidence=confidence,
-                hard=hard,
-                conjectures=conjectures,
-                cost=cost,
-                learning_rate=learning_rate,
-                max_epochs=epochs,
-                max_seconds=seconds,
-                batch_size=batch_size,
-                random_state=seed,
-            )
+            classifier = LBMClassifier(knowledge=theory, target=target, random_state=seed, **asdict(training))
             run = prepare(classifier, examples)
     kept = checkpoint_path(output)
     progress = _descend(run, kept, resume)

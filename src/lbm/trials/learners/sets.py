@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.datasets import family, krk_relations
 from lbm.errors import FileError, ParseError
 from lbm.relations.columns.paper import literals, occurrences
 from lbm.relations.problem import RelationalProblem, load_problem
 from lbm.relations.saturate import Saturation
 
-Bools = NDArray[np.bool_]
 Names = NDArray[np.str_]
 
 SETS: Final = ("mutagenesis", "krk", "uwcse", "alz_amine", "alz_acetyl", "alz_memory", "alz_toxic")

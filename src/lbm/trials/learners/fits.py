@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.formula import atom, conjunction, implies
 from lbm.knowledge.theory import Theory
 from lbm.trials.learners.cilp import log_odds, train_net
-from lbm.trials.learners.tables import Bools
 
-Floats = NDArray[np.float64]
 Setting = Mapping[str, float]
 
 EPOCHS: Final = 30
@@ -79,7 +77,7 @@ def curve(
     """
     if learner in CLASSICAL:
         return _classical(learner, setting, cells, labels, asked, seed)[np.newaxis]
-    known = drawn_clauses(labels, share=share, seed=seed)
+    known = drawn_of_each(labels, np.random.default_rng([seed, 7]), share=share)
     if learner == "CILP++":
         nets = train_net(
             cells, labels, cells[known], labels[known], rate=setting["rate"], epochs=epochs, seed=seed
@@ -90,14 +88,7 @@ def curve(
     return _machine(setting, cells, labels, asked, theory=theory, hidden=hidden, seed=seed, epochs=epochs)
 
 
-def drawn_clauses(labels: Bools, *, share: float, seed: int) -> NDArray[np.int64]:
-    """Return the numbers of rows whose clauses are knowledge: this share of each class, one at least."""
-    return drawn_of_each(labels, np.random.default_rng([seed, 7]), share=share)
-
-
-def drawn_of_each(
-    labels: Bools, rng: np.random.Generator, *, share: float, left: int = 0
-) -> NDArray[np.int64]:
+def drawn_of_each(labels: Bools, rng: np.random.Generator, *, share: float, left: int = 0) -> Ints:
     """Return numbers of rows: this share of each class, one at least, but for so many that are ``left``."""
     found = []
     for kind in (True, False):
