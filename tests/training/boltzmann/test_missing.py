@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann import missing
-from lbm.training.boltzmann.chains import Block
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.missing import complete, find_patterns, predict_log_probabilities, summed_scores
 from lbm.training.boltzmann.network import Network
@@ -22,11 +21,11 @@ NAN = float("nan")
 SEEN = np.array(list(product((0.0, 1.0, NAN), repeat=3)))
 
 
-def completions(row, blocks=()):
+def completions(row, groups=()):
     """Every way to fill a row in, by hand."""
     ways = [[row.copy()]]
     gone = set(np.flatnonzero(np.isnan(row)).tolist())
-    for columns, allowed in blocks:
+    for columns, allowed in groups:
         if set(columns) <= gone:
             gone -= set(columns)
             ways.append([(columns, pattern) for pattern in allowed])
@@ -38,10 +37,10 @@ def completions(row, blocks=()):
         yield filled
 
 
-def brute_seen(network, rows, blocks=()):
+def brute_seen(network, rows, groups=()):
     out = []
     for row in rows:
-        every = np.array(list(completions(row, blocks)))
+        every = np.array(list(completions(row, groups)))
         out.append(np.logaddexp.reduce(brute_log_scores(network, every), axis=0))
     return np.array(out)
 
@@ -104,31 +103,24 @@ def test_columns_that_touch_no_hidden_unit_cancel_and_count_for_nothing():
     close(logs, same)
 
 
-BLOCKS = [((0, 1, 2), [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])]
-
-
-def as_blocks(blocks):
-    return [Block(torch.tensor(c), torch.tensor(p, dtype=torch.float64)) for c, p in blocks]
+GROUPS = [((0, 1, 2), [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])]
 
 
 @settings(max_examples=6)
-@given(networks())
+@given(networks(groups=GROUPS))
 def test_a_group_that_is_missing_together_takes_only_the_patterns_it_can_have(network):
     assume(network.units <= 7)
-    logs, exact = predict_log_probabilities(network, torch.as_tensor(SEEN), blocks=as_blocks(BLOCKS))
-    np.testing.assert_allclose(np.exp(logs.numpy()), softmax(brute_seen(network, SEEN, BLOCKS)), atol=1e-9)
+    logs, exact = predict_log_probabilities(network, torch.as_tensor(SEEN))
+    np.testing.assert_allclose(np.exp(logs.numpy()), softmax(brute_seen(network, SEEN, GROUPS)), atol=1e-9)
     assert exact.all()
 
 
 def test_a_group_of_which_knowledge_mentions_one_column_is_still_filled_in_as_one():
-    network = Network(
-        compile_knowledge(Theory(["x0 -> y"]), columns=["x0", "x1", "x2"], labels="y"), dtype=torch.float64
-    )
-    rows = torch.tensor(BLOCKS[0][1], dtype=torch.float64)
+    knowledge = compile_knowledge(Theory(["x0 -> y"]), columns=["x0", "x1", "x2"], labels="y")
+    network = Network(knowledge, groups=GROUPS, dtype=torch.float64)
+    rows = torch.tensor(GROUPS[0][1], dtype=torch.float64)
     expected = torch.log_softmax(torch.logsumexp(network.log_scores(rows, joint=True), dim=0), dim=0)
-    logs, _ = predict_log_probabilities(
-        network, torch.full((1, 3), NAN, dtype=torch.float64), blocks=as_blocks(BLOCKS)
-    )
+    logs, _ = predict_log_probabilities(network, torch.full((1, 3), NAN, dtype=torch.float64))
     np.testing.assert_allclose(logs[0].numpy(), expected.detach().numpy(), atol=1e-6)
 
 

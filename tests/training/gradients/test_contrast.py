@@ -9,7 +9,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lbm.knowledge.theory import Theory
-from lbm.training.boltzmann.chains import Block
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
 from lbm.training.gradients.contrast import (
@@ -62,10 +61,10 @@ def agree(row):
     return ((row == EVERY_ROW) | np.isnan(row)).all(axis=1)
 
 
-def ordered(network, rows, value, *, ways=4096, blocks=(), seed=0):
+def ordered(network, rows, value, *, ways=4096, seed=0):
     """Return ``value`` of every row, in their order."""
     found = {}
-    for part in parts(network, torch.as_tensor(rows), blocks, ways=ways, seed=seed):
+    for part in parts(network, torch.as_tensor(rows), ways=ways, seed=seed):
         found.update(zip(part.rows.tolist(), value(part).detach().numpy(), strict=True))
     return np.array([found[i] for i in range(len(rows))])
 
@@ -126,11 +125,10 @@ def test_draws_of_missing_atoms_agree_with_their_sum_and_do_not_see_other_rows()
 
 
 def test_atoms_of_one_fact_are_filled_in_together():
-    network = tiny(hidden=1)
-    block = Block(torch.tensor([0, 1]), torch.eye(2, dtype=torch.float64))
+    network = tiny(hidden=1, groups=[((0, 1), np.eye(2))])
     row = np.array([[np.nan, np.nan, 1.0]])
     for ways in (4096, 1):
-        for part in parts(network, torch.as_tensor(row), [block], ways=ways, seed=0):
+        for part in parts(network, torch.as_tensor(row), ways=ways, seed=0):
             weights, bias, _ = plain_weights(network)
             possible = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]) @ weights + bias
             assert set(part.inputs.flatten().numpy().round(9)) == set(possible.flatten().round(9))
@@ -213,9 +211,9 @@ def test_adam_goes_the_way_of_the_gradient(network):
         torch.testing.assert_close(moved[clear], expected[clear], atol=0.01, rtol=0)
 
 
-def tiny(hidden=2, theory="a -> b\n2: c", literals="tied", seed=1):
+def tiny(hidden=2, theory="a -> b\n2: c", literals="tied", groups=(), seed=1):
     knowledge = compile_knowledge(Theory.parse(theory), columns=COLUMNS, confidence=2.0)
-    network = Network(knowledge, hidden=hidden, literals=literals, dtype=torch.float64)
+    network = Network(knowledge, hidden=hidden, literals=literals, groups=groups, dtype=torch.float64)
     shake(network, seed)
     return network
 

@@ -10,7 +10,6 @@ hybrid cost learns p(x) from every row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
@@ -22,7 +21,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from lbm.arrays import Bools, Floats, Ints, slices
-from lbm.training.boltzmann.chains import Block, Chains, draw_noise, sweep
+from lbm.training.boltzmann.chains import Chains, draw_noise, sweep
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
 
@@ -78,14 +77,14 @@ class Pattern:
         return every_way(np.zeros(len(self.summed)), self.parts)
 
 
-def find_patterns(network: Network, x: Tensor, blocks: Sequence[Block] = ()) -> list[Pattern]:
+def find_patterns(network: Network, x: Tensor) -> list[Pattern]:
     """Return the patterns of missing values among rows; complete rows are in none."""
     missing = torch.isnan(x).cpu().numpy()
     rows = np.flatnonzero(missing.any(axis=1))
     if not len(rows):
         return []
     touching = _touching(network)
-    groups = [(block.columns.tolist(), block.patterns.cpu().numpy()) for block in blocks]
+    groups = [(group.columns.tolist(), group.patterns.cpu().numpy()) for group in network.groups]
     for together, _ in groups:  # they are filled in together, or not at all: whole groups touch
         touching[together] = touching[together].any()
     packed = np.packbits(missing[rows], axis=1)
@@ -139,9 +138,7 @@ def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
     return torch.cat(parts) + seen[:, None]
 
 
-def predict_log_probabilities(
-    network: Network, x: Tensor, *, blocks: Sequence[Block] = (), seed: int = 0
-) -> tuple[Tensor, Bools]:
+def predict_log_probabilities(network: Network, x: Tensor, *, seed: int = 0) -> tuple[Tensor, Bools]:
     """Return log p(k | x_seen), shape (rows, classes), and which rows are exact, shape (rows,).
 
     A row that is not exact was sampled, with random numbers that depend on ``seed`` and on the row alone.
@@ -154,7 +151,7 @@ def predict_log_probabilities(
         numbers = torch.nonzero(complete)[:, 0]
         for part in (numbers[places] for places in slices(len(numbers), step)):
             out[part] = network.log_scores(x[part])
-        for pattern in find_patterns(network, x, blocks):
+        for pattern in find_patterns(network, x):
             if pattern.exact:
                 out[torch.as_tensor(pattern.rows, device=x.device)] = summed_scores(network, x, pattern)
             else:
@@ -163,18 +160,18 @@ def predict_log_probabilities(
         step = max(1, 4 * CHUNK // ((BURN + DRAWS) * (network.units + x.shape[1] + 1)))
         for places in slices(len(rows), step):
             part = torch.as_tensor(rows[places], device=x.device)
-            out[part] = _sampled(network, x[part], blocks, seed)
+            out[part] = _sampled(network, x[part], seed)
         return torch.log_softmax(out, dim=1), exact
 
 
-def _sampled(network: Network, x: Tensor, blocks: Sequence[Block], seed: int) -> Tensor:
+def _sampled(network: Network, x: Tensor, seed: int) -> Tensor:
     """Return the log of the mean of p(k | x_seen, x_missing) over draws of x_missing given x_seen."""
     missing = torch.isnan(x)
     noise = _row_noise(x, (BURN + DRAWS + 1, network.units + x.shape[1] + 1), seed)
     chains = _begin(network, x, missing, noise[:, 0, : x.shape[1]])
     mean = x.new_zeros(len(x), network.classes)
     for number in range(1, BURN + DRAWS + 1):
-        chains = sweep(network, chains, noise[:, number], missing=missing, blocks=blocks)
+        chains = sweep(network, chains, noise[:, number], missing=missing)
         if number > BURN:
             mean += torch.softmax(network.log_scores(chains.x), dim=1)
     return torch.log(mean / DRAWS)
@@ -199,12 +196,7 @@ def _row_noise(x: Tensor, shape: tuple[int, int], seed: int) -> Tensor:
 
 @torch.no_grad()
 def complete(
-    network: Network,
-    x: Tensor,
-    generator: torch.Generator,
-    *,
-    blocks: Sequence[Block] = (),
-    kinds: Tensor | None = None,
+    network: Network, x: Tensor, generator: torch.Generator, *, kinds: Tensor | None = None
 ) -> Tensor:
     """Return rows filled in by a short chain, given what was seen of them and the class if it is known."""
     missing = torch.isnan(x)
@@ -212,5 +204,5 @@ def complete(
     chains = begun if kinds is None else Chains(begun.x, kinds)
     for _ in range(TRAINING_SWEEPS):
         noise = draw_noise(network, len(x), generator)
-        chains = sweep(network, chains, noise, missing=missing, blocks=blocks, keep_kinds=kinds is not None)
+        chains = sweep(network, chains, noise, missing=missing, keep_kinds=kinds is not None)
     return chains.x

@@ -10,7 +10,8 @@ s_j(x, k) = κ_j (signs_j·(x, L_k) - positive_j + ε): one number per formula i
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, cast
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from lbm.arrays import Floats, Ints, slices
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann import sums
+from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
 
 CHUNK: Final = 1 << 22
@@ -33,6 +35,17 @@ LITERALS: Final = ("tied", "free")
 
 
 softplus = sums.softplus
+
+
+class ColumnGroup(nn.Module):
+    """Columns that hold one fact together, and the patterns they can have, shape (patterns, columns).
+
+    Of a one-hot group exactly one is true; thresholds of one number are true from some place on.
+    """
+
+    def __init__(self, columns: Tensor, patterns: Tensor) -> None:
+        super().__init__()
+        self.columns, self.patterns = nn.Buffer(columns), nn.Buffer(patterns)
 
 
 class Network(nn.Module):
@@ -61,6 +74,8 @@ class Network(nn.Module):
         The number of hidden units beside those of the knowledge.
     literals
         ``tied`` or ``free``.
+    groups
+        Columns that hold one fact together, and the patterns they can have.
     seed
         Of the random weights. They are drawn in double precision: every ``dtype`` starts alike.
     """
@@ -71,6 +86,7 @@ class Network(nn.Module):
         *,
         hidden: int = 0,
         literals: str = "tied",
+        groups: Groups = (),
         dtype: torch.dtype = torch.float32,
         device: str = "cpu",
         seed: int = 0,
@@ -98,6 +114,8 @@ class Network(nn.Module):
         self.visible_bias = learned(np.zeros(columns))
         self.label_bias = learned(np.zeros(labels))
         self.patterns = known(label_patterns(labels))
+        together = (ColumnGroup(known(numbers, torch.int64), known(ways)) for numbers, ways in groups)
+        self.groups = cast("Sequence[ColumnGroup]", nn.ModuleList(together))
 
         # Units without label atoms weigh the same for every class: first in line, they are easily skipped.
         signs = knowledge.signs.tocoo()

@@ -49,7 +49,7 @@ class Layout:
         return mine if self.encoder is None else (*mine, *self.encoder.get_feature_names_out().tolist())
 
     @property
-    def blocks(self) -> list[tuple[list[int], Floats]]:
+    def groups(self) -> list[tuple[list[int], Floats]]:
         """Atoms that hold one fact together, by their numbers, and the patterns they can have."""
         found: list[tuple[list[int], Floats]] = []
         first = len(self.plain)

@@ -12,7 +12,7 @@ products of matrices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from lbm.arrays import slices
 from lbm.errors import LimitExceeded
-from lbm.training.boltzmann.chains import Block, Chains, sweep
+from lbm.training.boltzmann.chains import Chains, sweep
 from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, Pattern, find_patterns
 from lbm.training.boltzmann.network import Network, softplus
 from lbm.training.gradients.descent import CONFIDENCE_RATE, Progress, adam_step
@@ -224,9 +224,7 @@ class Part:
 
 
 @torch.no_grad()
-def parts(
-    network: Network, x: Tensor, blocks: Sequence[Block] = (), *, ways: int, seed: int
-) -> Iterator[Part]:
+def parts(network: Network, x: Tensor, *, ways: int, seed: int) -> Iterator[Part]:
     """Yield all rows of ``x``, shape (rows, columns), NaN where missing, a bounded number at a time.
 
     Rows with more than ``ways`` ways to fill them in have some drawn by Gibbs sampling, with random numbers
@@ -234,12 +232,12 @@ def parts(
     """
     flat, none = flatten(network), np.zeros(0, dtype=np.int64)
     whole = np.flatnonzero(~torch.isnan(x).any(dim=1).cpu().numpy())
-    for pattern in (Pattern(whole, none, none, ()), *find_patterns(network, x, blocks)):
+    for pattern in (Pattern(whole, none, none, ()), *find_patterns(network, x)):
         numbers = torch.as_tensor(pattern.rows, device=x.device)
         if pattern.completions > ways:
             step = max(1, 4 * CHUNK // ((BURN + KEPT + 1) * CHAINS * (network.units + x.shape[1] + 1)))
             for rows in (numbers[part] for part in slices(len(numbers), step)):
-                filled = _fill(network, x[rows], blocks, seed)
+                filled = _fill(network, x[rows], seed)
                 inputs = flat.hidden_inputs(filled.flatten(0, 1)).reshape(*filled.shape[:2], -1)
                 shares = inputs.new_full(inputs.shape[:2], -float(np.log(filled.shape[1])))
                 yield Part(flat, rows, x[rows], inputs, shares, None)
@@ -258,7 +256,7 @@ def parts(
             yield Part(flat, rows, x[rows], inputs, logs - total[:, None], energies)
 
 
-def _fill(network: Network, rows: Tensor, blocks: Sequence[Block], seed: int) -> Tensor:
+def _fill(network: Network, rows: Tensor, seed: int) -> Tensor:
     """Return draws of rows given what was seen of them, shape (rows, CHAINS x KEPT, columns)."""
     shape = (BURN + KEPT + 1, CHAINS, network.units + rows.shape[1] + 1)
     drawn = torch.stack([_noise_of(row, shape, seed) for row in rows], dim=1).flatten(1, 2)
@@ -267,7 +265,7 @@ def _fill(network: Network, rows: Tensor, blocks: Sequence[Block], seed: int) ->
     guess = drawn[0][:, network.units : -1] < torch.sigmoid(network.visible_bias)
     chains, kept = Chains(torch.where(missing, guess.to(rows.dtype), many), kinds), []
     for number, uniform in enumerate(drawn[1:]):
-        chains = sweep(network, chains, uniform, missing=missing, blocks=blocks, keep_kinds=True)
+        chains = sweep(network, chains, uniform, missing=missing, keep_kinds=True)
         if number >= BURN:
             kept.append(chains.x.reshape(len(rows), CHAINS, -1))
     return torch.cat(kept, dim=1)

@@ -305,7 +305,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         found = []
         for x in self._chunks(X):
             exact = np.ones(len(x), dtype=bool)
-            for pattern in find_patterns(self.network_, torch.tensor(x), self._blocks(torch.float64, "cpu")):
+            for pattern in find_patterns(self.network_, torch.tensor(x)):
                 exact[pattern.rows] = pattern.exact
             found.append(exact)
         return np.concatenate(found)
@@ -317,7 +317,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         default, with the runner-up. See :class:`lbm.training.explanations.explain.Explanation`.
         """
         check_is_fitted(self)
-        options: dict[str, Any] = {"classes": self.classes_.tolist(), "groups": self.layout_.blocks}
+        options: dict[str, Any] = {"classes": self.classes_.tolist(), "groups": self.layout_.groups}
         found: list[Explanation] = []
         for x in self._chunks(X):
             told = explain_rows(self.network_, x, **options)
@@ -347,7 +347,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
             kinds,
             method=method,
             max_rules=max_rules,
-            groups=self.layout_.blocks,
+            groups=self.layout_.groups,
             seed=self.seed_,
         )
 
@@ -415,8 +415,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         if not self.network_.visible_bias.any():
             self.network_.start_at(zeros, ones)
         weights = weights * compute_sample_weight(self.class_weight, self.classes_[kinds])
-        blocks = self._blocks(self.network_.weights.dtype, self.device)
-        return Data(rows, kinds, weights / weights.mean(), blocks, bool((zeros + ones < len(rows)).any()))
+        return Data(rows, kinds, weights / weights.mean(), bool((zeros + ones < len(rows)).any()))
 
     def _prepare(self, cost: Cost, data: Data, numbers: Ints) -> Run:
         """Return the run that trains this classifier: some rows put aside, and rules added to its network."""
@@ -473,10 +472,10 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         leans a little to the class whose rules are nearly met, which says nothing.
         """
         check_is_fitted(self)
-        network, blocks = self._precise()
+        network = self._precise()
         found = []
         for x in self._chunks(X):
-            told = predict_log_probabilities(network, torch.tensor(x), blocks=blocks, seed=self.seed_)
+            told = predict_log_probabilities(network, torch.tensor(x), seed=self.seed_)
             logs = told[0].numpy()
             if self.progress_ is None:
                 tied, p = _tied_classes(network, x), np.exp(logs)

@@ -172,7 +172,6 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         """Make one pass over the rows, in an order that depends on the seed and on the passes before."""
         begun = perf_counter()
         network = self.network_
-        blocks = self._blocks(network.weights.dtype, self.device)
         generator = torch.Generator(device=self.device)
         generator.manual_seed(stream_key(self.seed_, SAMPLE, self.epochs_))
         random: Random = generator
@@ -186,7 +185,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
             x = rows.batch(order[first : first + self.batch_size])
             if bool(x.sum().isnan()):  # a sum is NaN where one of its terms is
                 kinds = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-                x = complete(network, x, generator, blocks=blocks, kinds=kinds)
+                x = complete(network, x, generator, kinds=kinds)
             found, chains = compare(flatten(network), x, chains, steps=self.steps, generator=random)
             ascend(
                 self._progress,
@@ -276,11 +275,11 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         """Return ``value`` of every row, a bounded number of rows at a time, in double precision."""
         check_is_fitted(self)
         rows = rows_of(self._read(X, "float64"), dtype=torch.float64, device="cpu")
-        network, blocks = self._precise()
+        network = self._precise()
         found = []
         for places in slices(len(rows), ROWS):
             x = rows.batch(np.arange(places.start, places.stop))
-            some = parts(network, x, blocks, ways=ways, seed=self.seed_)
+            some = parts(network, x, ways=ways, seed=self.seed_)
             every = [(part.rows, value(part)) for part in some]
             order = torch.argsort(torch.cat([numbers for numbers, _ in every]))
             found.append(torch.cat([values for _, values in every])[order])

@@ -37,6 +37,7 @@ from lbm.machine.files import (
     typed,
     unpack,
 )
+from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import MAX_CONFIDENCE, Knowledge, known_as, label_names
 from lbm.training.boltzmann.network import LITERALS, Network
 from lbm.training.data.encoder import AtomEncoder
@@ -167,7 +168,7 @@ def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where:
     target = typed(document["target"], str, "the target", where)
     labels = label_names(target, classes.tolist())
     knowledge = _read_knowledge(arrays, layout.atoms, labels, document["epsilon"], where)
-    network = _read_network(arrays, knowledge, classifier.literals, where)
+    network = _read_network(arrays, knowledge, classifier.literals, layout.groups, where)
     classifier.hidden, classifier.dtype = network.hidden, str(network.weights.dtype).removeprefix("torch.")
     classifier.knowledge = theory_of(network.knowledge)
     classifier.n_features_in_ = len(layout.columns)
@@ -348,7 +349,9 @@ def _read_knowledge(
     )
 
 
-def _read_network(arrays: Mapping[str, Array], knowledge: Knowledge, literals: str, where: str) -> Network:
+def _read_network(
+    arrays: Mapping[str, Array], knowledge: Knowledge, literals: str, groups: Groups, where: str
+) -> Network:
     """Return the network with its parameters, whose shapes are compared before it is made."""
     given = {name[10:]: values for name, values in arrays.items() if name.startswith("parameter.")}
     weights = given.get("weights")
@@ -370,7 +373,7 @@ def _read_network(arrays: Mapping[str, Array], knowledge: Knowledge, literals: s
     if unknown := [name for name in arrays if not name.startswith(("parameter.", "knowledge."))]:
         refuse(where, f"expected parameters and knowledge, found also {shown(sorted(unknown))}")
     dtype = torch.float32 if weights.dtype == np.float32 else torch.float64
-    network = Network(knowledge, hidden=hidden, literals=literals, dtype=dtype)
+    network = Network(knowledge, hidden=hidden, literals=literals, groups=groups, dtype=dtype)
     with torch.no_grad():
         for name, values in network.named_parameters():
             values.copy_(torch.from_numpy(given[name]))

@@ -62,7 +62,7 @@ def extract_theory(
                 y,
                 method=method,
                 max_rules=max_rules,
-                groups=classifier.layout_.blocks,
+                groups=classifier.layout_.groups,
                 seed=seed,
             )
     if out is not None:
