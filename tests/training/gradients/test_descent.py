@@ -15,7 +15,7 @@ from lbm.errors import TrainingDiverged
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
-from lbm.training.data.rows import rows_of
+from lbm.training.data.rows import Rows
 from lbm.training.gradients import descent
 from lbm.training.gradients.costs import Cost
 from lbm.training.gradients.descent import (
@@ -63,7 +63,7 @@ def problem(rows=60, seed=0, gaps=False):
     kinds = ((x[:, 0] * x[:, 1] + x[:, 3] * (1 - x[:, 2])) > 0).astype(np.int64)
     if gaps:
         x[random.random(x.shape) < 0.2] = NAN
-    return Data(rows_of(x, dtype=torch.float32, device="cpu"), kinds, np.ones(rows), gaps=gaps)
+    return Data(Rows(x, dtype=torch.float32), kinds, np.ones(rows), gaps=gaps)
 
 
 def parameters(network):
@@ -207,7 +207,7 @@ def test_a_split_is_stratified_and_loses_no_row(kinds, fraction, seed):
 def test_rows_are_the_same_dense_and_sparse():
     x = np.array([[0, 1, NAN], [1, 0, 0], [0, 0, 1]], dtype=np.float32)
     indices = np.array([2, 0])
-    dense, sparse = (rows_of(t, dtype=torch.float32, device="cpu") for t in (x, csr_array(x)))
+    dense, sparse = (Rows(t, dtype=torch.float32) for t in (x, csr_array(x)))
     assert len(dense) == len(sparse) == 3
     close(dense.batch(indices), sparse.batch(indices))
     np.testing.assert_array_equal(dense.batch(indices).numpy(), x[indices])

@@ -138,12 +138,19 @@ def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
     return torch.cat(parts) + seen[:, None]
 
 
-def predict_log_probabilities(network: Network, x: Tensor, *, seed: int = 0) -> tuple[Tensor, Bools]:
-    """Return log p(k | x_seen), shape (rows, classes), and which rows are exact, shape (rows,).
-
-    A row that is not exact was sampled, with random numbers that depend on ``seed`` and on the row alone.
-    """
+def exact_rows(network: Network, x: Tensor) -> Bools:
+    """Return which rows are summed exactly, shape (rows,): others miss too many values, and are sampled."""
     exact = np.ones(len(x), dtype=bool)
+    for pattern in find_patterns(network, x):
+        exact[pattern.rows] = pattern.exact
+    return exact
+
+
+def predict_log_probabilities(network: Network, x: Tensor, *, seed: int = 0) -> Tensor:
+    """Return log p(k | x_seen), shape (rows, classes).
+
+    A row that is not exact is sampled, with random numbers that depend on ``seed`` and on the row alone.
+    """
     with torch.no_grad():
         complete = ~torch.isnan(x).any(dim=1)
         out = x.new_zeros(len(x), network.classes)
@@ -151,17 +158,18 @@ def predict_log_probabilities(network: Network, x: Tensor, *, seed: int = 0) -> 
         numbers = torch.nonzero(complete)[:, 0]
         for part in (numbers[places] for places in slices(len(numbers), step)):
             out[part] = network.log_scores(x[part])
+        sampled = np.zeros(len(x), dtype=bool)
         for pattern in find_patterns(network, x):
             if pattern.exact:
                 out[torch.as_tensor(pattern.rows, device=x.device)] = summed_scores(network, x, pattern)
             else:
-                exact[pattern.rows] = False
-        rows = np.flatnonzero(~exact)
+                sampled[pattern.rows] = True
+        rows = np.flatnonzero(sampled)
         step = max(1, 4 * CHUNK // ((BURN + DRAWS) * (network.units + x.shape[1] + 1)))
         for places in slices(len(rows), step):
             part = torch.as_tensor(rows[places], device=x.device)
             out[part] = _sampled(network, x[part], seed)
-        return torch.log_softmax(out, dim=1), exact
+        return torch.log_softmax(out, dim=1)
 
 
 def _sampled(network: Network, x: Tensor, seed: int) -> Tensor:

@@ -275,7 +275,7 @@ def judge(
     """Return the weighted mean of -log p(k | x) over these rows, and their weighted accuracy."""
     total = right = weight = 0.0
     for part in (rows[places] for places in slices(len(rows), size)):
-        found, _ = predict_log_probabilities(network, data.rows.batch(part), seed=seed)
+        found = predict_log_probabilities(network, data.rows.batch(part), seed=seed)
         logs, kinds, weights = found.cpu().numpy(), data.kinds[part], data.weights[part]
         total -= float(weights @ logs[np.arange(len(part)), kinds])
         right += float(weights @ (logs.argmax(axis=1) == kinds))

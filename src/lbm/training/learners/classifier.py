@@ -28,10 +28,10 @@ from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
 from lbm.training.boltzmann.knowledge import label_names, label_patterns
-from lbm.training.boltzmann.missing import find_patterns, predict_log_probabilities
+from lbm.training.boltzmann.missing import exact_rows, predict_log_probabilities
 from lbm.training.boltzmann.network import Network, to_machine
 from lbm.training.data.examples import Examples
-from lbm.training.data.rows import CompactRows, Rows, count_values
+from lbm.training.data.rows import Rows, count_values
 from lbm.training.data.table import Layout, layout_of_names, read_atoms, read_table
 from lbm.training.explanations.explain import Explanation, explain_rows, known_as
 from lbm.training.explanations.extract import Extraction, extract_rules
@@ -302,13 +302,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def exact(self, X: Any) -> Bools:
         """Return which rows are predicted exactly; the others miss so many values that they are sampled."""
-        found = []
-        for x in self._chunks(X):
-            exact = np.ones(len(x), dtype=bool)
-            for pattern in find_patterns(self.network_, torch.tensor(x)):
-                exact[pattern.rows] = pattern.exact
-            found.append(exact)
-        return np.concatenate(found)
+        return np.concatenate([exact_rows(self.network_, torch.tensor(x)) for x in self._chunks(X)])
 
     def explain(self, X: Any, *, against: Any = None) -> list[Explanation]:
         """Return why each row is in its class: the log-odds as a bias and a term per hidden unit, exactly.
@@ -475,8 +469,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         network = self._precise()
         found = []
         for x in self._chunks(X):
-            told = predict_log_probabilities(network, torch.tensor(x), seed=self.seed_)
-            logs = told[0].numpy()
+            logs = predict_log_probabilities(network, torch.tensor(x), seed=self.seed_).numpy()
             if self.progress_ is None:
                 tied, p = _tied_classes(network, x), np.exp(logs)
                 even = np.log((p * tied).sum(axis=1, keepdims=True) / tied.sum(axis=1, keepdims=True))
@@ -522,7 +515,7 @@ def prepare(classifier: LBMClassifier, examples: Examples) -> Run:
     cost, layout = classifier._cost(), examples.layout
     classifier._know_columns(layout)
     classifier._assemble(layout, examples.classes, examples.target, read_knowledge(classifier.knowledge))
-    rows = CompactRows(examples.atoms, dtype=classifier.network_.weights.dtype, device=classifier.device)
+    rows = classifier._rows(examples.atoms)
     data = classifier._data(rows, examples.kinds, np.ones(len(rows)))
     return classifier._prepare(cost, data, np.arange(len(rows), dtype=np.int64))
 

@@ -18,7 +18,7 @@ from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.encoder import TableEstimator, column_names
-from lbm.training.data.rows import Rows, rows_of
+from lbm.training.data.rows import Rows
 from lbm.training.data.table import Layout, fit_layout
 
 
@@ -106,7 +106,7 @@ class Learner(TableEstimator):
 
     def _rows(self, atoms: Any) -> Rows:
         """Return the atoms of rows as the network is trained on them."""
-        return rows_of(atoms, dtype=self.network_.weights.dtype, device=self.device)
+        return Rows(atoms, dtype=self.network_.weights.dtype, device=self.device)
 
     def _precise(self) -> Network:
         """Return the network in double precision on the CPU."""

@@ -20,7 +20,7 @@ from lbm.arrays import Floats, slices
 from lbm.errors import TrainingDiverged
 from lbm.training.boltzmann.missing import MAX_SUMMED, complete
 from lbm.training.boltzmann.network import to_machine
-from lbm.training.data.rows import Rows, count_values, rows_of
+from lbm.training.data.rows import Rows, count_values
 from lbm.training.data.table import read_atoms, read_table
 from lbm.training.gradients.contrast import (
     Part,
@@ -274,7 +274,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
     def _each(self, X: Any, ways: int, value: Callable[[Part], Tensor]) -> Floats:
         """Return ``value`` of every row, a bounded number of rows at a time, in double precision."""
         check_is_fitted(self)
-        rows = rows_of(self._read(X, "float64"), dtype=torch.float64, device="cpu")
+        rows = Rows(self._read(X, "float64"), dtype=torch.float64)
         network = self._precise()
         found = []
         for places in slices(len(rows), ROWS):
