@@ -39,6 +39,9 @@ MAX_KNOWLEDGE_CUBES: Final = 4096
 MAX_CONFIDENCE: Final = 1e9
 """The largest confidence: past it sums in single precision lose the smaller ones."""
 
+Numbers = tuple[int, ...]
+"""A conjunction: signed numbers of atoms from 1, in the order of the atoms."""
+
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
@@ -167,7 +170,7 @@ def compile_knowledge(
     if hard and theory is not None:
         _check_consistent(theory, heads)
     cubes = {
-        number: [sorted(cube, key=abs) for cube in _cubes(statement, place, heads, encoding)]
+        number: [list(ordered(cube)) for cube in _cubes(statement, place, heads, encoding)]
         for number, statement in enumerate(statements)
     }
     merged = merge(cube_rows(cubes), len(statements), len(columns) + len(labels))
@@ -205,12 +208,22 @@ def _places(columns: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
     return place
 
 
-def known_as(name: str) -> str:
-    """Return the name of a column as atoms carry it: near(a, b), whatever blanks it has."""
+def atom_of(name: str) -> str | None:
+    """Return the name of a column as atoms carry it: near(a, b), whatever blanks it has; None: none can."""
     try:
         return atom_name(name)
-    except ValueError:  # no formula can mention it, and none needs to
-        return name
+    except ValueError:
+        return None
+
+
+def known_as(name: str) -> str:
+    """Return the name of a column as atoms carry it; one that no formula can mention stays as it is."""
+    return atom_of(name) or name
+
+
+def ordered(cube: Iterable[int]) -> Numbers:
+    """Return literals in the order of the atoms."""
+    return tuple(sorted(cube, key=abs))
 
 
 def _confidence(statement: Statement, confidence: float) -> float:

@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csc_array
 
 from lbm.arrays import Bools, Floats, Ints, slices
-from lbm.knowledge.formula import atom_name, quote
+from lbm.knowledge.formula import quote
 from lbm.knowledge.theory import shown
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Fact, Groups, every_way, facts_of
-from lbm.training.boltzmann.knowledge import label_patterns
+from lbm.training.boltzmann.knowledge import atom_of, label_patterns
 
 if TYPE_CHECKING:
     from lbm.training.boltzmann.network import Network
@@ -139,17 +139,9 @@ def unit_literals(machine: Machine, unit: int) -> tuple[list[int], list[float]]:
     return numbers[order].tolist(), weights[order].tolist()
 
 
-def known_as(name: str) -> str | None:
-    """Return a column's name as atoms carry it; None where no atom can have it."""
-    try:
-        return atom_name(name)
-    except ValueError:
-        return None
-
-
 def literal_text(name: str, truth: bool) -> str:
     """Return a literal as the text format writes it."""
-    known = known_as(name)
+    known = atom_of(name)
     return ("" if truth else "~") + (repr(name) if known is None else quote(known))
 
 

@@ -9,7 +9,7 @@ An extracted classifier is a theory: class k has the log-odds score(x, k) - scor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from heapq import heappop, heappush
@@ -22,22 +22,23 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import lsqr
 
 from lbm.arrays import Floats, Ints
-from lbm.knowledge.formula import Formula, atom, conjunction, exactly, holds
+from lbm.knowledge.formula import atom, exactly, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
 from lbm.machine.rbm import Machine
+from lbm.training.boltzmann.conjectures import cube_formula
 from lbm.training.boltzmann.facts import Groups, facts_of
+from lbm.training.boltzmann.knowledge import Numbers, atom_of, known_as, ordered
 from lbm.training.explanations.explain import (
     Classifier,
     Source,
     as_classifier,
     as_rows,
-    known_as,
     literal_text,
     unit_literals,
 )
-from lbm.training.explanations.faithful import Numbers, fit_rules, ordered
+from lbm.training.explanations.faithful import fit_rules
 
 METHODS: Final = ("faithful", "confidence")
 
@@ -154,7 +155,7 @@ def rules_of_machine(machine: Machine, *, pieces: int = PIECES) -> Theory:
     for unit in range(machine.hidden):
         for cube, value in _cubes_of_unit(machine, unit, pieces):
             found[cube] = found.get(cube, 0.0) + value
-    rules = ((_formula(cube, machine.atoms), value) for cube, value in found.items() if cube)
+    rules = ((cube_formula(cube, machine.atoms), value) for cube, value in found.items() if cube)
     weighed = ((formula, _weight(value / machine.epsilon, digits=12)) for formula, value in rules)
     return Theory([Statement(formula, weight) for formula, weight in weighed if weight], atoms=machine.atoms)
 
@@ -190,10 +191,6 @@ def _cubes_of_unit(machine: Machine, unit: int, pieces: int) -> Iterator[tuple[N
         slope = 1.0 if low >= 0 else high / left[place]
         for literal, gain in zip(wanted[place:], gains[place:].tolist(), strict=True):
             yield ordered((*cube, literal)), slope * gain
-
-
-def _formula(cube: Iterable[int], atoms: Sequence[str]) -> Formula:
-    return conjunction(atom(atoms[n - 1]) if n > 0 else ~atom(atoms[-n - 1]) for n in cube)
 
 
 def _weight(value: float, *, digits: int) -> Weight:
@@ -257,14 +254,16 @@ def extract_rules(
     wanted = model.scores(rows)
     first = len(model.columns) + 1  # the number of the first label atom
     if method == "confidence":
-        found = [(cube, value, _formula(cube, model.machine.atoms)) for cube, value in fixed_points(model)]
+        found = [
+            (cube, value, cube_formula(cube, model.machine.atoms)) for cube, value in fixed_points(model)
+        ]
     else:
         part = random.permutation(len(rows))[:FITTED_ROWS]
         found = []
         for body, label, value in fit_rules(model, rows[part], wanted[part], max_rules, fidelity):
             head = (first + label) * (1 if value > 0 else -1)
-            said = _formula([head], model.machine.atoms)
-            formula = _formula(body, model.machine.atoms) >> said if body else said
+            said = cube_formula([head], model.machine.atoms)
+            formula = cube_formula(body, model.machine.atoms) >> said if body else said
             found.append(((*body, head), abs(value), formula))
     drifts, by_cube = _drifts(source, model.machine)
     statements, rules = [], []
@@ -276,7 +275,7 @@ def extract_rules(
             rules.append(Rule(str(statements[-1]), float(weight), literals, moved))
     if model.labels > 1:
         statements.append(Statement(exactly(1, *map(atom, model.label_atoms))))
-    theory = Theory(statements, atoms=[name for name in model.machine.atoms if known_as(name) is not None])
+    theory = Theory(statements, atoms=[name for name in model.machine.atoms if atom_of(name) is not None])
     behind = [_behind(theory_scores(theory, model, rows)), _behind(wanted)]
     predicted, chosen = (gaps.argmin(axis=1) for gaps in behind)
     return Extraction(
@@ -334,11 +333,11 @@ def draw_rows(columns: int, number: int, random: np.random.Generator, groups: Gr
 def theory_scores(theory: Theory, model: Classifier, x: Floats) -> Floats:
     """Return the score of every row and class in a theory over columns and label atoms, (rows, classes)."""
     world: dict[str, Any] = {
-        known_as(name) or name: values for name, values in zip(model.columns, x.T > 0.5, strict=True)
+        known_as(name): values for name, values in zip(model.columns, x.T > 0.5, strict=True)
     }
     scores = np.zeros((len(x), len(model.patterns)))
     for k, pattern in enumerate(model.patterns):
-        world |= {known_as(name) or name: v > 0 for name, v in zip(model.label_atoms, pattern, strict=True)}
+        world |= {known_as(name): v > 0 for name, v in zip(model.label_atoms, pattern, strict=True)}
         for statement in theory:
             if statement.weight is not None:
                 scores[:, k] += float(statement.weight) * np.asarray(holds(statement.formula, world))

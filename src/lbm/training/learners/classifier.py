@@ -27,13 +27,13 @@ from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
-from lbm.training.boltzmann.knowledge import label_names, label_patterns
+from lbm.training.boltzmann.knowledge import known_as, label_names, label_patterns
 from lbm.training.boltzmann.missing import exact_rows, predict_log_probabilities
 from lbm.training.boltzmann.network import Network, to_machine
 from lbm.training.data.examples import Examples
 from lbm.training.data.rows import Rows, count_values
 from lbm.training.data.table import Layout, layout_of_names, read_atoms, read_table
-from lbm.training.explanations.explain import Explanation, explain_rows, known_as
+from lbm.training.explanations.explain import Explanation, explain_rows
 from lbm.training.explanations.extract import Extraction, extract_rules
 from lbm.training.gradients.costs import Cost, cost_of
 from lbm.training.gradients.descent import (
