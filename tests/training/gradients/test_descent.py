@@ -16,7 +16,6 @@ from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.rows import Rows
-from lbm.training.gradients import descent
 from lbm.training.gradients.costs import Cost
 from lbm.training.gradients.descent import (
     MIN_JUDGES,
@@ -34,6 +33,7 @@ from lbm.training.gradients.descent import (
     stream_key,
     to_state,
 )
+from lbm.training.gradients.quick import CONFIDENCE_RATE
 from tests.training.problems import close
 
 NAN = float("nan")
@@ -181,7 +181,7 @@ def test_adam_steps_as_its_authors_say():
             p.grad = torch.as_tensor(g)
             m[name] = 0.9 * m[name] + 0.1 * g
             v[name] = 0.999 * v[name] + 0.001 * g**2
-            rate = 0.05 * (descent.CONFIDENCE_RATE if name == "raw_confidence" else 1.0)
+            rate = 0.05 * (CONFIDENCE_RATE if name == "raw_confidence" else 1.0)
             bias = (1 - 0.9**t), (1 - 0.999**t)
             expected[name] -= rate * (m[name] / bias[0]) / (np.sqrt(v[name] / bias[1]) + 1e-8)
         adam_step(progress, 0.05)

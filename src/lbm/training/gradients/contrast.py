@@ -26,7 +26,8 @@ from lbm.errors import LimitExceeded
 from lbm.training.boltzmann.chains import Chains, sweep
 from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, Pattern, find_patterns
 from lbm.training.boltzmann.network import Network, softplus
-from lbm.training.gradients.descent import CONFIDENCE_RATE, Progress, adam_step
+from lbm.training.gradients.descent import Progress, adam_step
+from lbm.training.gradients.quick import CONFIDENCE_RATE
 
 CHUNK: Final = 1 << 20
 """Hidden inputs held at once while rows are weighed."""

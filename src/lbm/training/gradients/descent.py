@@ -22,7 +22,7 @@ from lbm.training.boltzmann.missing import predict_log_probabilities
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.rows import Rows
 from lbm.training.gradients.costs import Cost, batch_cost
-from lbm.training.gradients.quick import Quick, suits
+from lbm.training.gradients.quick import CONFIDENCE_RATE, FIRST, SECOND, Quick, suits
 
 MIN_ROWS: Final = 5
 """Rows that every class needs before some are put aside for validation."""
@@ -32,12 +32,6 @@ MIN_JUDGES: Final = 30
 
 TOLERANCE: Final = 1e-4
 """By how much a cost must fall to count as better."""
-
-CONFIDENCE_RATE: Final = 10.0
-"""How many times faster than weights confidences are learned: they are few and begin far from 0."""
-
-FIRST, SECOND = 0.9, 0.999
-"""Adam's decay rates, β1 and β2."""
 
 SHUFFLE, SAMPLE, SPLIT = range(3)
 """What random numbers are for: no two purposes share a stream."""
@@ -218,8 +212,9 @@ def _update(
     x, kinds, weights = data.rows.batch(indices), data.kinds[indices], data.weights[indices]
     if quick is not None:
         progress.updates += 1
-        options = {"rate": (plan.learning_rate, CONFIDENCE_RATE), "decay": (FIRST, SECOND)}
-        found = quick.step(cost, x.numpy(), kinds, weights, rows=rows, number=progress.updates, **options)
+        found = quick.step(
+            cost, x.numpy(), kinds, weights, rows=rows, rate=plan.learning_rate, number=progress.updates
+        )
         return _finite(found, progress)
     device = network.weights.device
     generator = torch.Generator(device=device)

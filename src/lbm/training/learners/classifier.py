@@ -228,10 +228,10 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         progress.position, progress.total = 0, 0.0  # fit may have been stopped within an epoch
         plan = replace(self._plan(len(numbers)), max_epochs=progress.epoch + 1, max_seconds=None)
         every = np.arange(len(numbers), dtype=np.int64)
-        for _ in steps(progress, data, cost, plan, train=every, validation=every[:0]):
+        run = Run(self, data, numbers, cost, plan, train=every, validation=every[:0])
+        for _ in run.steps(progress):
             pass
-        self._keep(progress, data, numbers)
-        return self
+        return run.finish(progress)
 
     @classmethod
     def from_knowledge(
