@@ -67,7 +67,7 @@ def test_joint_scores_of_a_pattern_are_the_logarithms_of_its_sums(network):
     x = torch.as_tensor(SEEN)
     for pattern in find_patterns(network, x):
         found = summed_scores(network, x, pattern).detach().numpy()
-        np.testing.assert_allclose(found, brute_seen(network, SEEN[pattern.rows]), atol=1e-8)
+        np.testing.assert_allclose(found, brute_seen(network, SEEN[pattern.rows.numpy()]), atol=1e-8)
 
 
 @settings(max_examples=6)

@@ -278,11 +278,11 @@ def _cubes(
 Head = tuple[tuple[str, bool], ...]
 """Literals of label atoms, all to be true."""
 
-Part = tuple[list[Head], Formula]
+Branch = tuple[list[Head], Formula]
 """Heads that exclude one another, and a formula over columns that each is joined with."""
 
 
-def _parts(statement: Statement, labels: Sequence[str]) -> list[Part]:
+def _parts(statement: Statement, labels: Sequence[str]) -> list[Branch]:
     """Return the parts of a formula, which exclude one another, the one without label atoms first."""
     formula = statement.formula
     if statement.weight is not None and statement.weight < 0:
@@ -298,7 +298,7 @@ def _parts(statement: Statement, labels: Sequence[str]) -> list[Part]:
     if len(said) == 1:
         return [([()], next(iter(said)))]
     bodies = list(said)
-    parts: list[Part] = [([()], reduce(_both, bodies))]
+    parts: list[Branch] = [([()], reduce(_both, bodies))]
     for number, (body, kinds) in enumerate(said.items()):
         others = reduce(_both, bodies[:number] + bodies[number + 1 :])
         parts.append((_heads(kinds, labels, mentioned), _both(body, _negated(others))))
@@ -314,7 +314,7 @@ def _heads(kinds: list[int], labels: Sequence[str], mentioned: set[str]) -> list
     return [((labels[k], True),) for k in kinds]
 
 
-def _rule_parts(statement: Statement, labels: Sequence[str]) -> list[Part]:
+def _rule_parts(statement: Statement, labels: Sequence[str]) -> list[Branch]:
     """Return the one part of a rule: its head, a literal of a label atom, and its body."""
     formula = statement.formula
     body, head = formula.args if formula.kind == "implies" else (TRUE, formula)
@@ -383,13 +383,8 @@ def _count(node: Formula, parts: list[Formula]) -> Formula:
     """Return a cardinality without the parts that are known."""
     bound = node.label - sum(part is TRUE for part in parts)
     left = tuple(part for part in parts if part is not TRUE and part is not FALSE)
-    above, below = bound > len(left), bound < 0  # more wanted than there are; more there than wanted
-    if node.kind == "atleast":
-        if bound <= 0 or above:
-            return TRUE if bound <= 0 else FALSE
-    elif node.kind == "atmost":
-        if below or bound >= len(left):
-            return FALSE if below else TRUE
-    elif below or above or not left:
-        return FALSE if below or above else TRUE
-    return make(node.kind, bound, left)
+    least = 0 if node.kind == "atmost" else bound
+    most = len(left) if node.kind == "atleast" else bound
+    if least > len(left) or most < 0:  # more wanted than there are; more there than wanted
+        return FALSE
+    return TRUE if least <= 0 and most >= len(left) else make(node.kind, bound, left)

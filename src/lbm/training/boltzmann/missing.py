@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from lbm.arrays import Bools, Floats, Ints, slices
+from lbm.arrays import Bools, slices
 from lbm.training.boltzmann.chains import Chains, draw_noise, sweep
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
@@ -48,7 +48,7 @@ class Pattern:
     Attributes
     ----------
     rows
-        Their numbers.
+        Their numbers, as the other numbers are a tensor.
     summed
         Missing columns that touch hidden units: those whose worlds are to be summed.
     apart
@@ -57,10 +57,15 @@ class Pattern:
         The facts that are missing: places within ``summed``, and their patterns.
     """
 
-    rows: Ints
-    summed: Ints
-    apart: Ints
-    parts: tuple[Fact, ...]
+    rows: Tensor
+    summed: Tensor
+    apart: Tensor
+    parts: tuple[Fact, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether they miss nothing."""
+        return not len(self.summed) + len(self.apart)
 
     @property
     def completions(self) -> int:
@@ -72,31 +77,35 @@ class Pattern:
         """Whether they are few enough to be summed."""
         return self.completions <= 1 << MAX_SUMMED
 
-    def worlds(self) -> Floats:
-        """Return every way, shape (completions, summed)."""
-        return every_way(np.zeros(len(self.summed)), self.parts)
+    def worlds(self, x: Tensor) -> Tensor:
+        """Return every way, shape (completions, summed), as numbers like those of ``x``."""
+        every = every_way(np.zeros(len(self.summed)), self.parts)
+        return torch.as_tensor(every, dtype=x.dtype, device=x.device)
 
 
 def find_patterns(network: Network, x: Tensor) -> list[Pattern]:
-    """Return the patterns of missing values among rows; complete rows are in none."""
+    """Return the patterns of missing values among rows, that of the complete ones first."""
     missing = torch.isnan(x).cpu().numpy()
-    rows = np.flatnonzero(missing.any(axis=1))
-    if not len(rows):
-        return []
+
+    def numbers(chosen: Bools) -> Tensor:
+        return torch.as_tensor(np.flatnonzero(chosen), device=x.device)
+
+    if not missing.any():
+        nothing = numbers(np.zeros(0, dtype=bool))
+        return [Pattern(numbers(np.ones(len(x), dtype=bool)), nothing, nothing)]
     touching = _touching(network)
     groups = [(group.columns.tolist(), group.patterns.cpu().numpy()) for group in network.groups]
     for together, _ in groups:  # they are filled in together, or not at all: whole groups touch
         touching[together] = touching[together].any()
-    packed = np.packbits(missing[rows], axis=1)
+    packed = np.packbits(missing, axis=1)
     _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     found = []
-    for number, representative in enumerate(first.tolist()):
-        gone = missing[rows[representative]]
+    for number, gone in enumerate(missing[first]):
         summed = np.flatnonzero(gone & touching)
         parts = facts_of(summed.tolist(), groups)
         places = tuple((np.searchsorted(summed, columns), patterns) for columns, patterns in parts)
-        mine = rows[which.ravel() == number]
-        found.append(Pattern(mine, summed, np.flatnonzero(gone & ~touching), places))
+        mine = numbers(which.ravel() == number)
+        found.append(Pattern(mine, numbers(gone & touching), numbers(gone & ~touching), places))
     return found
 
 
@@ -109,17 +118,15 @@ def _touching(network: Network) -> Bools:
 
 def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
     """Return -F(x_seen, k) of the rows of one pattern, exactly: shape (rows of the pattern, classes)."""
-    device, dtype = x.device, x.dtype
-    columns = torch.as_tensor(pattern.summed, device=device)
-    worlds = torch.as_tensor(pattern.worlds(), dtype=dtype, device=device)
-    rows = torch.nan_to_num(x[torch.as_tensor(pattern.rows, device=device)], nan=0.0)
+    columns, worlds = pattern.summed, pattern.worlds(x)
+    rows = torch.nan_to_num(x[pattern.rows], nan=0.0)
     # Inputs are linear in x: what each missing column adds is learned from as many rows as there are columns.
     probe = x.new_zeros(len(columns) + 1, x.shape[1])
     probe[torch.arange(len(columns)), columns] = 1.0
     reached = network.feature_inputs(probe)
     added = worlds @ (reached[:-1] - reached[-1])
     worth = worlds @ network.visible_bias[columns]
-    apart = softplus(network.visible_bias[torch.as_tensor(pattern.apart, device=device)]).sum()
+    apart = softplus(network.visible_bias[pattern.apart]).sum()
     inputs = network.feature_inputs(rows)
     seen = rows @ network.visible_bias + apart
 
@@ -140,10 +147,10 @@ def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
 
 def exact_rows(network: Network, x: Tensor) -> Bools:
     """Return which rows are summed exactly, shape (rows,): others miss too many values, and are sampled."""
-    exact = np.ones(len(x), dtype=bool)
+    exact = torch.ones(len(x), dtype=torch.bool)
     for pattern in find_patterns(network, x):
-        exact[pattern.rows] = pattern.exact
-    return exact
+        exact[pattern.rows.cpu()] = pattern.exact
+    return exact.numpy()
 
 
 def predict_log_probabilities(network: Network, x: Tensor, *, seed: int = 0) -> Tensor:
@@ -152,22 +159,21 @@ def predict_log_probabilities(network: Network, x: Tensor, *, seed: int = 0) -> 
     A row that is not exact is sampled, with random numbers that depend on ``seed`` and on the row alone.
     """
     with torch.no_grad():
-        complete = ~torch.isnan(x).any(dim=1)
         out = x.new_zeros(len(x), network.classes)
-        step = max(1, CHUNK // max(1, network.units * network.classes, x.shape[1]))
-        numbers = torch.nonzero(complete)[:, 0]
-        for part in (numbers[places] for places in slices(len(numbers), step)):
-            out[part] = network.log_scores(x[part])
-        sampled = np.zeros(len(x), dtype=bool)
+        sampled = x.new_zeros(len(x), dtype=torch.bool)
         for pattern in find_patterns(network, x):
-            if pattern.exact:
-                out[torch.as_tensor(pattern.rows, device=x.device)] = summed_scores(network, x, pattern)
+            if pattern.complete:
+                step = max(1, CHUNK // max(1, network.units * network.classes, x.shape[1]))
+                for places in slices(len(pattern.rows), step):
+                    part = pattern.rows[places]
+                    out[part] = network.log_scores(x[part])
+            elif pattern.exact:
+                out[pattern.rows] = summed_scores(network, x, pattern)
             else:
                 sampled[pattern.rows] = True
-        rows = np.flatnonzero(sampled)
         step = max(1, 4 * CHUNK // ((BURN + DRAWS) * (network.units + x.shape[1] + 1)))
-        for places in slices(len(rows), step):
-            part = torch.as_tensor(rows[places], device=x.device)
+        rows = torch.nonzero(sampled)[:, 0]
+        for part in (rows[places] for places in slices(len(rows), step)):
             out[part] = _sampled(network, x[part], seed)
         return torch.log_softmax(out, dim=1)
 

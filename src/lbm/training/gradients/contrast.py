@@ -24,7 +24,7 @@ from torch import Tensor
 from lbm.arrays import slices
 from lbm.errors import LimitExceeded
 from lbm.training.boltzmann.chains import Chains, sweep
-from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, Pattern, find_patterns
+from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, find_patterns
 from lbm.training.boltzmann.network import Network, softplus
 from lbm.training.gradients.descent import Progress, adam_step
 from lbm.training.gradients.quick import CONFIDENCE_RATE
@@ -231,24 +231,21 @@ def parts(network: Network, x: Tensor, *, ways: int, seed: int) -> Iterator[Part
     Rows with more than ``ways`` ways to fill them in have some drawn by Gibbs sampling, with random numbers
     that depend on ``seed`` and on the row alone.
     """
-    flat, none = flatten(network), np.zeros(0, dtype=np.int64)
-    whole = np.flatnonzero(~torch.isnan(x).any(dim=1).cpu().numpy())
-    for pattern in (Pattern(whole, none, none, ()), *find_patterns(network, x)):
-        numbers = torch.as_tensor(pattern.rows, device=x.device)
+    flat = flatten(network)
+    for pattern in find_patterns(network, x):
         if pattern.completions > ways:
             step = max(1, 4 * CHUNK // ((BURN + KEPT + 1) * CHAINS * (network.units + x.shape[1] + 1)))
-            for rows in (numbers[part] for part in slices(len(numbers), step)):
+            for rows in (pattern.rows[places] for places in slices(len(pattern.rows), step)):
                 filled = _fill(network, x[rows], seed)
                 inputs = flat.hidden_inputs(filled.flatten(0, 1)).reshape(*filled.shape[:2], -1)
                 shares = inputs.new_full(inputs.shape[:2], -float(np.log(filled.shape[1])))
                 yield Part(flat, rows, x[rows], inputs, shares, None)
             continue
-        summed = torch.as_tensor(pattern.summed, device=x.device)
-        worlds = torch.as_tensor(pattern.worlds(), dtype=x.dtype, device=x.device)
-        added, worth = worlds @ flat.weights[summed], worlds @ flat.visible_bias[summed]
-        apart = softplus(flat.visible_bias[torch.as_tensor(pattern.apart, device=x.device)]).sum()
+        worlds = pattern.worlds(x)
+        added, worth = worlds @ flat.weights[pattern.summed], worlds @ flat.visible_bias[pattern.summed]
+        apart = softplus(flat.visible_bias[pattern.apart]).sum()
         step = max(1, CHUNK // (len(worlds) * max(1, network.units)))
-        for rows in (numbers[part] for part in slices(len(numbers), step)):
+        for rows in (pattern.rows[places] for places in slices(len(pattern.rows), step)):
             seen = torch.nan_to_num(x[rows], nan=0.0)
             inputs = flat.hidden_inputs(seen)[:, None] + added
             logs = softplus(inputs).sum(dim=2) + worth

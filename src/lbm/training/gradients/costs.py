@@ -172,12 +172,11 @@ def penalty(network: Network, cost: Cost) -> Tensor:
 def _seen_scores(network: Network, x: Tensor, generator: torch.Generator) -> Tensor:
     """Return scores whose softmax is p(k | x_seen): exact where the sum is, else over a few completions."""
     scores = x.new_zeros(len(x), network.classes)
-    whole = torch.nonzero(~torch.isnan(x).any(dim=1))[:, 0]
-    if len(whole):
-        scores = scores.index_add(0, whole, network.log_scores(x[whole]))
     for pattern in find_patterns(network, x):
-        rows = torch.as_tensor(pattern.rows, device=x.device)
-        if pattern.exact:
+        rows = pattern.rows
+        if pattern.complete:
+            found = network.log_scores(x[rows])
+        elif pattern.exact:
             found = summed_scores(network, x, pattern)
         else:
             filled = complete(network, x[rows].repeat(COMPLETIONS, 1), generator)
@@ -193,12 +192,11 @@ def _seen_energies(
     """Return rows filled in for chains to begin at, and F(x_seen, k), whose gradient is that of -log p̃."""
     filled = complete(network, x, generator, kinds=kinds)
     energies = x.new_zeros(len(x))
-    whole = torch.nonzero(~torch.isnan(x).any(dim=1))[:, 0]
-    if len(whole):
-        energies = energies.index_add(0, whole, free_energies(network, Chains(x[whole], kinds[whole])))
     for pattern in find_patterns(network, x):
-        rows = torch.as_tensor(pattern.rows, device=x.device)
-        if pattern.exact:
+        rows = pattern.rows
+        if pattern.complete:
+            found = free_energies(network, Chains(x[rows], kinds[rows]))
+        elif pattern.exact:
             found = -summed_scores(network, x, pattern).gather(1, kinds[rows][:, None])[:, 0]
         else:  # completions given the class: the mean of their gradients is the gradient of the sum
             many = x[rows].repeat(COMPLETIONS, 1)
