@@ -13,15 +13,12 @@ from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
 from lbm.training.gradients.contrast import (
     Contrast,
+    FilledRows,
     ascend,
     compare,
+    fill_rows,
     flatten,
-    free_energies,
     gibbs,
-    hidden_means,
-    parts,
-    pseudo_likelihoods,
-    reconstructions,
     slopes,
 )
 from lbm.training.gradients.descent import begin
@@ -64,7 +61,7 @@ def agree(row):
 def ordered(network, rows, value, *, ways=4096, seed=0):
     """Return ``value`` of every row, in their order."""
     found = {}
-    for part in parts(network, torch.as_tensor(rows), ways=ways, seed=seed):
+    for part in fill_rows(network, torch.as_tensor(rows), ways=ways, seed=seed):
         found.update(zip(part.rows.tolist(), value(part).detach().numpy(), strict=True))
     return np.array([found[i] for i in range(len(rows))])
 
@@ -77,7 +74,7 @@ def ordered(network, rows, value, *, ways=4096, seed=0):
 def test_hidden_probabilities_are_those_of_every_state_that_agrees_with_what_was_seen(network):
     weights, states = joint(network)
     expected = [(weights[agree(row)].sum(axis=0) @ states) / weights[agree(row)].sum() for row in WITH_GAPS]
-    np.testing.assert_allclose(ordered(network, WITH_GAPS, hidden_means), expected, atol=1e-9)
+    np.testing.assert_allclose(ordered(network, WITH_GAPS, FilledRows.hidden_means), expected, atol=1e-9)
 
 
 @settings(max_examples=10)
@@ -85,7 +82,7 @@ def test_hidden_probabilities_are_those_of_every_state_that_agrees_with_what_was
 def test_free_energies_are_the_logarithms_of_every_state_summed(network):
     weights, _ = joint(network)
     expected = [-np.log(weights[agree(row)].sum()) for row in WITH_GAPS]
-    np.testing.assert_allclose(ordered(network, WITH_GAPS, free_energies), expected, atol=1e-8)
+    np.testing.assert_allclose(ordered(network, WITH_GAPS, FilledRows.free_energies), expected, atol=1e-8)
 
 
 @settings(max_examples=10)
@@ -100,35 +97,37 @@ def test_pseudo_likelihoods_ask_every_atom_seen_given_the_others_seen(network):
             others[i] = np.nan
             total += np.log(weights[agree(row)].sum() / weights[agree(others)].sum())
         expected.append(total)
-    np.testing.assert_allclose(ordered(network, WITH_GAPS, pseudo_likelihoods), expected, atol=1e-8)
+    np.testing.assert_allclose(
+        ordered(network, WITH_GAPS, FilledRows.pseudo_likelihoods), expected, atol=1e-8
+    )
 
 
 @settings(max_examples=10)
 @given(networks())
 def test_a_reconstruction_is_one_step_down_from_the_hidden_means(network):
     weights, _, visible = plain_weights(network)
-    means = ordered(network, WITH_GAPS, hidden_means)
+    means = ordered(network, WITH_GAPS, FilledRows.hidden_means)
     expected = 1 / (1 + np.exp(-(means @ weights.T + visible)))
-    np.testing.assert_allclose(ordered(network, WITH_GAPS, reconstructions), expected, atol=1e-9)
+    np.testing.assert_allclose(ordered(network, WITH_GAPS, FilledRows.reconstructions), expected, atol=1e-9)
 
 
 def test_draws_of_missing_atoms_agree_with_their_sum_and_do_not_see_other_rows():
     network, holes = tiny(), WITH_GAPS[np.isnan(WITH_GAPS).any(axis=1)]
-    exact = ordered(network, holes, hidden_means)
-    drawn = ordered(network, holes, hidden_means, ways=1)
+    exact = ordered(network, holes, FilledRows.hidden_means)
+    drawn = ordered(network, holes, FilledRows.hidden_means, ways=1)
     spread = ordered(network, holes, lambda part: torch.sigmoid(part.inputs).std(dim=1), ways=1)
     # 8 chains of 25 draws each, which are worth at least five independent ones here
     assert (np.abs(drawn - exact) <= 4 * spread / np.sqrt(40) + 1e-9).all()
-    alone = ordered(network, holes[[7, 12]], hidden_means, ways=1)
+    alone = ordered(network, holes[[7, 12]], FilledRows.hidden_means, ways=1)
     np.testing.assert_allclose(alone, drawn[[7, 12]], atol=1e-12)
-    assert not np.allclose(drawn, ordered(network, holes, hidden_means, ways=1, seed=1))
+    assert not np.allclose(drawn, ordered(network, holes, FilledRows.hidden_means, ways=1, seed=1))
 
 
 def test_atoms_of_one_fact_are_filled_in_together():
     network = tiny(hidden=1, groups=[((0, 1), np.eye(2))])
     row = np.array([[np.nan, np.nan, 1.0]])
     for ways in (4096, 1):
-        for part in parts(network, torch.as_tensor(row), ways=ways, seed=0):
+        for part in fill_rows(network, torch.as_tensor(row), ways=ways, seed=0):
             weights, bias, _ = plain_weights(network)
             possible = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]) @ weights + bias
             assert set(part.inputs.flatten().numpy().round(9)) == set(possible.flatten().round(9))

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from lbm.arrays import Floats
 from lbm.training.boltzmann.knowledge import known_as
-from lbm.training.data.columns import check_truth, make_group, read_numbers
+from lbm.training.data.columns import Group, check_truth, read_numbers
 from lbm.training.data.encoder import AtomEncoder, check_distinct, check_table, column_of
 
 ENCODE: Final = ("auto", "never")
@@ -167,7 +167,7 @@ def extend_encoder(encoder: AtomEncoder, mentioned: Iterable[str]) -> AtomEncode
                 cut = float(value)
             except ValueError:
                 continue
-            if np.isfinite(cut) and make_group(entry["name"], "threshold", cuts=(cut,)).atoms == (name,):
+            if np.isfinite(cut) and Group(entry["name"], "threshold", cuts=(cut,)).atoms == (name,):
                 entry["kind"] = "threshold"
                 entry["cuts"] = sorted({*entry.get("cuts", ()), cut})
         elif relation == "=" and (bare or entry["kind"] == "category"):

@@ -197,7 +197,7 @@ def ascend(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilledRows:
     """Some rows, and the ways to fill in what they miss.
 
     Attributes
@@ -223,9 +223,43 @@ class Part:
     shares: Tensor
     energies: Tensor | None
 
+    def hidden_means(self) -> Tensor:
+        """Return p(h_j = 1 | what was seen), shape (rows, units)."""
+        return (self.shares.exp()[:, :, None] * torch.sigmoid(self.inputs)).sum(dim=1)
+
+    def reconstructions(self) -> Tensor:
+        """Return σ(b + W p(h | what was seen)), shape (rows, columns)."""
+        return torch.sigmoid(self.flat.visible_inputs(self.hidden_means()))
+
+    def free_energies(self) -> Tensor:
+        """Return F(what was seen), shape (rows,)."""
+        if self.energies is None:
+            raise LimitExceeded(
+                f"the free energy of a row is summed over up to {MAX_SUMMED} missing atoms (limit MAX_SUMMED)"
+                f", and row {int(self.rows[0])} misses more: fill some in, for example from reconstruct",
+                limit="MAX_SUMMED",
+                value=MAX_SUMMED,
+            )
+        return self.energies
+
+    def pseudo_likelihoods(self) -> Tensor:
+        """Return Σ_i log p(x_i | all other atoms seen) over the atoms seen, shape (rows,).
+
+        1/p(x_i | others) = 1 + Σ_ways p(way | seen) exp(F(way) - F(way with x_i flipped))
+        """
+        usual = softplus(self.inputs).sum(dim=2)
+        total = torch.zeros_like(usual[:, 0])
+        for column in range(self.x.shape[1]):
+            values = self.x[:, column]
+            flip = 1 - 2 * torch.nan_to_num(values, nan=0.0)[:, None]
+            flipped = softplus(self.inputs + flip[:, :, None] * self.flat.weights[column]).sum(dim=2)
+            odds = self.shares + flipped - usual + flip * self.flat.visible_bias[column]
+            total -= torch.where(torch.isnan(values), 0.0, softplus(torch.logsumexp(odds, dim=1)))
+        return total
+
 
 @torch.no_grad()
-def parts(network: Network, x: Tensor, *, ways: int, seed: int) -> Iterator[Part]:
+def fill_rows(network: Network, x: Tensor, *, ways: int, seed: int) -> Iterator[FilledRows]:
     """Yield all rows of ``x``, shape (rows, columns), NaN where missing, a bounded number at a time.
 
     Rows with more than ``ways`` ways to fill them in have some drawn by Gibbs sampling, with random numbers
@@ -239,7 +273,7 @@ def parts(network: Network, x: Tensor, *, ways: int, seed: int) -> Iterator[Part
                 filled = _fill(network, x[rows], seed)
                 inputs = flat.hidden_inputs(filled.flatten(0, 1)).reshape(*filled.shape[:2], -1)
                 shares = inputs.new_full(inputs.shape[:2], -float(np.log(filled.shape[1])))
-                yield Part(flat, rows, x[rows], inputs, shares, None)
+                yield FilledRows(flat, rows, x[rows], inputs, shares, None)
             continue
         worlds = pattern.worlds(x)
         added, worth = worlds @ flat.weights[pattern.summed], worlds @ flat.visible_bias[pattern.summed]
@@ -251,7 +285,7 @@ def parts(network: Network, x: Tensor, *, ways: int, seed: int) -> Iterator[Part
             logs = softplus(inputs).sum(dim=2) + worth
             total = torch.logsumexp(logs, dim=1)
             energies = -(total + seen @ flat.visible_bias + apart)
-            yield Part(flat, rows, x[rows], inputs, logs - total[:, None], energies)
+            yield FilledRows(flat, rows, x[rows], inputs, logs - total[:, None], energies)
 
 
 def _fill(network: Network, rows: Tensor, seed: int) -> Tensor:
@@ -276,44 +310,6 @@ def _noise_of(row: Tensor, shape: tuple[int, ...], seed: int) -> Tensor:
     generator = torch.Generator(device=row.device)
     generator.manual_seed(int.from_bytes(digest, "little") >> 1)
     return torch.rand(shape, generator=generator, dtype=row.dtype, device=row.device)
-
-
-def hidden_means(part: Part) -> Tensor:
-    """Return p(h_j = 1 | what was seen), shape (rows, units)."""
-    return (part.shares.exp()[:, :, None] * torch.sigmoid(part.inputs)).sum(dim=1)
-
-
-def reconstructions(part: Part) -> Tensor:
-    """Return σ(b + W p(h | what was seen)), shape (rows, columns)."""
-    return torch.sigmoid(part.flat.visible_inputs(hidden_means(part)))
-
-
-def free_energies(part: Part) -> Tensor:
-    """Return F(what was seen), shape (rows,)."""
-    if part.energies is None:
-        raise LimitExceeded(
-            f"the free energy of a row is summed over up to {MAX_SUMMED} missing atoms (limit MAX_SUMMED), "
-            f"and row {int(part.rows[0])} misses more: fill some in, for example from reconstruct",
-            limit="MAX_SUMMED",
-            value=MAX_SUMMED,
-        )
-    return part.energies
-
-
-def pseudo_likelihoods(part: Part) -> Tensor:
-    """Return Σ_i log p(x_i | all other atoms seen) over the atoms seen, shape (rows,).
-
-    1/p(x_i | others) = 1 + Σ_ways p(way | seen) exp(F(way) - F(way with x_i flipped))
-    """
-    usual = softplus(part.inputs).sum(dim=2)
-    total = torch.zeros_like(usual[:, 0])
-    for column in range(part.x.shape[1]):
-        values = part.x[:, column]
-        flip = 1 - 2 * torch.nan_to_num(values, nan=0.0)[:, None]
-        flipped = softplus(part.inputs + flip[:, :, None] * part.flat.weights[column]).sum(dim=2)
-        odds = part.shares + flipped - usual + flip * part.flat.visible_bias[column]
-        total -= torch.where(torch.isnan(values), 0.0, softplus(torch.logsumexp(odds, dim=1)))
-    return total
 
 
 @torch.no_grad()

@@ -29,11 +29,11 @@ from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
 from lbm.training.boltzmann.knowledge import known_as, label_names, label_patterns
 from lbm.training.boltzmann.missing import exact_rows, predict_log_probabilities
-from lbm.training.boltzmann.network import Network, to_machine
+from lbm.training.boltzmann.network import Network
 from lbm.training.data.examples import Examples
 from lbm.training.data.rows import Rows, count_values
 from lbm.training.data.table import Layout, layout_of_names, read_atoms, read_table
-from lbm.training.explanations.explain import Explanation, explain_rows
+from lbm.training.explanations.explain import Explanation, as_classifier, explain_rows
 from lbm.training.explanations.extract import Extraction, extract_rules
 from lbm.training.gradients.costs import Cost, cost_of
 from lbm.training.gradients.descent import (
@@ -612,17 +612,13 @@ def _tied_classes(network: Network, x: Floats) -> Bools:
 
     Where a value is missing every unit gets the value that suits it best.
     """
-    machine = to_machine(network)
-    columns = len(network.knowledge.columns)
-    features, labels = machine.weights[:columns], machine.weights[columns:].toarray()
-    missing = np.isnan(x)
-    inputs = np.nan_to_num(x) @ features + machine.hidden_bias
+    model = as_classifier(network)
+    features, missing = model.machine.weights[: len(model.columns)], np.isnan(x)
+    inputs = np.nan_to_num(x) @ features + model.machine.hidden_bias
     if missing.any():
         inputs = inputs + missing @ features.maximum(0)
-    patterns = label_patterns(len(network.knowledge.labels)).astype(np.float64)
-    scores = np.stack(
-        [np.maximum(inputs + pattern @ labels, 0.0).sum(axis=1) for pattern in patterns], axis=1
-    )
-    scores += patterns @ machine.visible_bias[columns:]
+    added = model.patterns @ model.label_weights
+    scores = np.stack([np.maximum(inputs + one, 0.0).sum(axis=1) for one in added], axis=1)
+    scores += model.patterns @ model.label_bias
     best = scores.max(axis=1, keepdims=True)
     return np.asarray(scores >= best - TIE * np.maximum(1.0, np.abs(best)))

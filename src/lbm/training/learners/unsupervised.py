@@ -22,19 +22,7 @@ from lbm.training.boltzmann.missing import MAX_SUMMED, complete
 from lbm.training.boltzmann.network import to_machine
 from lbm.training.data.rows import Rows, count_values
 from lbm.training.data.table import read_atoms, read_table
-from lbm.training.gradients.contrast import (
-    Part,
-    Random,
-    ascend,
-    compare,
-    flatten,
-    free_energies,
-    gibbs,
-    hidden_means,
-    parts,
-    pseudo_likelihoods,
-    reconstructions,
-)
+from lbm.training.gradients.contrast import FilledRows, Random, ascend, compare, fill_rows, flatten, gibbs
 from lbm.training.gradients.descent import SAMPLE, SHUFFLE, begin, stream, stream_key
 from lbm.training.learners.estimator import Learner, check_whole, draw_seed, read_knowledge
 
@@ -211,21 +199,21 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
 
         Where values are missing it is p(h_j = 1 | x_seen) = Σ p(x_missing | x_seen) p(h_j = 1 | x).
         """
-        return self._each(X, 1 << MAX_SUMMED, hidden_means)
+        return self._each(X, 1 << MAX_SUMMED, FilledRows.hidden_means)
 
     def reconstruct(self, X: Any) -> Floats:
         """Return σ(b + W p(h | x)), shape (rows, atoms): what the hidden units know of each row.
 
         Where a value is missing it is a guess at it, by one mean-field step from those that are there.
         """
-        return self._each(X, 1 << MAX_SUMMED, reconstructions)
+        return self._each(X, 1 << MAX_SUMMED, FilledRows.reconstructions)
 
     def free_energy(self, X: Any) -> Floats:
         """Return F(x), shape (rows,), or F(x_seen) = -log Σ_{x_missing} exp(-F(x)).
 
         Differences are ratios of probabilities: log p(x) - log p(x') = F(x') - F(x).
         """
-        return self._each(X, 1 << MAX_SUMMED, free_energies)
+        return self._each(X, 1 << MAX_SUMMED, FilledRows.free_energies)
 
     def score_samples(self, X: Any) -> Floats:
         """Return the logarithm of the pseudo-likelihood of each row, Σ_i log p(x_i | all other atoms).
@@ -234,7 +222,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         the same every time, and takes rows x atoms x units steps. Of a row with missing values, atoms seen
         have a term; the others are summed out up to WAYS ways to fill them in, and beyond over draws.
         """
-        return self._each(X, WAYS, pseudo_likelihoods)
+        return self._each(X, WAYS, FilledRows.pseudo_likelihoods)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of :meth:`score_samples`."""
@@ -271,7 +259,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
     def _read(self, X: Any, dtype: str) -> Any:
         return read_atoms(read_table(self, X, reset=False), self.layout_, dtype=dtype)
 
-    def _each(self, X: Any, ways: int, value: Callable[[Part], Tensor]) -> Floats:
+    def _each(self, X: Any, ways: int, value: Callable[[FilledRows], Tensor]) -> Floats:
         """Return ``value`` of every row, a bounded number of rows at a time, in double precision."""
         check_is_fitted(self)
         rows = Rows(self._read(X, "float64"), dtype=torch.float64)
@@ -279,7 +267,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         found = []
         for places in slices(len(rows), ROWS):
             x = rows.batch(np.arange(places.start, places.stop))
-            some = parts(network, x, ways=ways, seed=self.seed_)
+            some = fill_rows(network, x, ways=ways, seed=self.seed_)
             every = [(part.rows, value(part)) for part in some]
             order = torch.argsort(torch.cat([numbers for numbers, _ in every]))
             found.append(torch.cat([values for _, values in every])[order])
