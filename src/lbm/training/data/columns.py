@@ -166,11 +166,6 @@ def describe(values: Any, name: str, *, thresholds: int, classes: Ints | None, m
     x = read_numbers(values, name)
     if x is None:
         return _describe_labels(*read_labels(values), name, max_categories)
-    return describe_numbers(x, name, thresholds=thresholds, classes=classes)
-
-
-def describe_numbers(x: Floats, name: str, *, thresholds: int, classes: Ints | None) -> Group:
-    """Return the group of a column of numbers, where NaN is missing."""
     seen = ~np.isnan(x)
     values, counts = np.unique(x[seen], return_counts=True)
     if len(values) < 2:

@@ -30,7 +30,6 @@ from lbm.training.data.columns import (
     Kind,
     check_truth,
     describe,
-    describe_numbers,
     distinct_atoms,
     encode,
     prepare,
@@ -132,14 +131,11 @@ class AtomEncoder(TransformerMixin, TableEstimator):  # type: ignore[misc]  # sc
             check_consistent_length(table, y)
             check_classification_targets(y)
             classes = np.unique(column_or_1d(y), return_inverse=True)[1]
-        options: dict[str, Any] = {"thresholds": self.thresholds, "classes": classes}
+        options: dict[str, Any] = {"thresholds": self.thresholds, "max_categories": self.max_categories}
         columns = []
         for i, name in enumerate(column_names(self, table, self.names)):
-            if sparse.issparse(table):
-                columns.append(describe_numbers(_distinguishing(table, i, name), name, **options))
-            else:
-                values = column_of(table, i)
-                columns.append(describe(values, name, **options, max_categories=self.max_categories))
+            values = _distinguishing(table, i, name) if sparse.issparse(table) else column_of(table, i)
+            columns.append(describe(values, name, classes=classes, **options))
         self._keep(tuple(columns))
         return self
 
