@@ -118,12 +118,7 @@ def _holds(x: Floats, rules: Sequence[Conjecture]) -> Bools:
 
 
 def _pick(
-    rules: Sequence[Conjecture],
-    holds: Bools,
-    right: Bools,
-    weights: Floats,
-    explained: Bools,
-    most: int,
+    rules: Sequence[Conjecture], holds: Bools, right: Bools, weights: Floats, explained: Bools, most: int
 ) -> list[tuple[float, Conjecture]]:
     """Return rules of one head with their evidence, the best first, each on rows none before it explains."""
     found: list[tuple[float, Conjecture]] = []

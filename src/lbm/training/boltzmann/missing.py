@@ -182,7 +182,7 @@ def _sampled(network: Network, x: Tensor, seed: int) -> Tensor:
     """Return the log of the mean of p(k | x_seen, x_missing) over draws of x_missing given x_seen."""
     missing = torch.isnan(x)
     noise = _row_noise(x, (BURN + DRAWS + 1, network.units + x.shape[1] + 1), seed)
-    chains = _begin(network, x, missing, noise[:, 0, : x.shape[1]])
+    chains = begin_chains(network, x, missing, noise[:, 0, : x.shape[1]])
     mean = x.new_zeros(len(x), network.classes)
     for number in range(1, BURN + DRAWS + 1):
         chains = sweep(network, chains, noise[:, number], missing=missing)
@@ -191,7 +191,7 @@ def _sampled(network: Network, x: Tensor, seed: int) -> Tensor:
     return torch.log(mean / DRAWS)
 
 
-def _begin(network: Network, x: Tensor, missing: Tensor, uniform: Tensor) -> Chains:
+def begin_chains(network: Network, x: Tensor, missing: Tensor, uniform: Tensor) -> Chains:
     """Return chains whose missing atoms are drawn from the columns' own biases."""
     guess = (uniform < torch.sigmoid(network.visible_bias)).to(x.dtype)
     filled = torch.where(missing, guess, x)
@@ -214,7 +214,7 @@ def complete(
 ) -> Tensor:
     """Return rows filled in by a short chain, given what was seen of them and the class if it is known."""
     missing = torch.isnan(x)
-    begun = _begin(network, x, missing, draw_noise(network, len(x), generator)[:, network.units : -1])
+    begun = begin_chains(network, x, missing, draw_noise(network, len(x), generator)[:, network.units : -1])
     chains = begun if kinds is None else Chains(begun.x, kinds)
     for _ in range(TRAINING_SWEEPS):
         noise = draw_noise(network, len(x), generator)

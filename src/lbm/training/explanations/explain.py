@@ -52,7 +52,7 @@ TERMS: Final = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Classifier:
+class LabelledMachine:
     """A machine, and how many of its atoms, the last, are label atoms."""
 
     machine: Machine
@@ -114,7 +114,7 @@ class Classifier:
         return out + (x @ self.machine.visible_bias[: len(self.columns)])[:, None] if joint else out
 
 
-def as_classifier(source: Source, labels: Sequence[str] = ()) -> Classifier:
+def as_classifier(source: Source, labels: Sequence[str] = ()) -> LabelledMachine:
     """Return a network, or a machine whose last atoms are ``labels``, as a classifier."""
     if isinstance(source, Machine):
         if not labels or source.atoms[-len(labels) :] != tuple(labels):
@@ -122,12 +122,12 @@ def as_classifier(source: Source, labels: Sequence[str] = ()) -> Classifier:
                 f"expected labels= to name the last atoms of the machine, which end in "
                 f"{', '.join(source.atoms[-3:])}, got {', '.join(labels) or 'none'}"
             )
-        return Classifier(source, len(labels))
+        return LabelledMachine(source, len(labels))
     from lbm.training.boltzmann.network import to_machine
 
     if not source.knowledge.labels:
         raise ValueError("expected a machine with label atoms, got one without: it has no classes to compare")
-    return Classifier(to_machine(source), len(source.knowledge.labels))
+    return LabelledMachine(to_machine(source), len(source.knowledge.labels))
 
 
 def unit_literals(machine: Machine, unit: int) -> tuple[list[int], list[float]]:
@@ -310,7 +310,7 @@ def _chosen(kinds: ArrayLike, rows: int, names: Sequence[str]) -> Ints:
     return found
 
 
-def unit_text(model: Classifier, unit: int) -> str:
+def unit_text(model: LabelledMachine, unit: int) -> str:
     """Return what a hidden unit stands for: the formulae it serves, or its largest weights."""
     machine = model.machine
     formulae = machine.units[unit].formulae
@@ -330,7 +330,7 @@ def unit_text(model: Classifier, unit: int) -> str:
 # --- missing values ------------------------------------------------------------------------------
 
 
-def complete_rows(model: Classifier, x: Floats, groups: Groups = ()) -> tuple[Floats, Bools]:
+def complete_rows(model: LabelledMachine, x: Floats, groups: Groups = ()) -> tuple[Floats, Bools]:
     """Return rows with their missing values as in the most likely completion, p(x_missing | x_seen).
 
     Beyond MAX_COMPLETIONS a completion is improved, one missing fact at a time, until none makes it more
@@ -345,16 +345,16 @@ def complete_rows(model: Classifier, x: Floats, groups: Groups = ()) -> tuple[Fl
     return filled, certain
 
 
-def _likelihoods(model: Classifier, rows: Floats) -> Floats:
+def _likelihoods(model: LabelledMachine, rows: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(model.scores(rows, joint=True), axis=1))
 
 
-def _best_of_all(model: Classifier, row: Floats, parts: Sequence[Fact]) -> Floats:
+def _best_of_all(model: LabelledMachine, row: Floats, parts: Sequence[Fact]) -> Floats:
     every = every_way(row, parts)
     return np.asarray(every[_likelihoods(model, every).argmax()])
 
 
-def _climb(model: Classifier, row: Floats, parts: Sequence[Fact]) -> Floats:
+def _climb(model: LabelledMachine, row: Floats, parts: Sequence[Fact]) -> Floats:
     bias = model.machine.visible_bias
     for columns, patterns in parts:
         row[columns] = patterns[(patterns @ bias[columns]).argmax()]

@@ -31,7 +31,7 @@ from lbm.training.boltzmann.conjectures import cube_formula
 from lbm.training.boltzmann.facts import Groups, facts_of
 from lbm.training.boltzmann.knowledge import Numbers, atom_of, known_as, ordered
 from lbm.training.explanations.explain import (
-    Classifier,
+    LabelledMachine,
     Source,
     as_classifier,
     as_rows,
@@ -299,7 +299,7 @@ def _behind(scores: Floats) -> Floats:
 
 
 def _given(
-    model: Classifier, x: Any, y: ArrayLike | None, random: np.random.Generator
+    model: LabelledMachine, x: Any, y: ArrayLike | None, random: np.random.Generator
 ) -> tuple[Floats, Ints | None]:
     """Return the rows that miss nothing, at most MEASURED_ROWS of them, and their classes."""
     if x is None:
@@ -330,7 +330,7 @@ def draw_rows(columns: int, number: int, random: np.random.Generator, groups: Gr
     return rows
 
 
-def theory_scores(theory: Theory, model: Classifier, x: Floats) -> Floats:
+def theory_scores(theory: Theory, model: LabelledMachine, x: Floats) -> Floats:
     """Return the score of every row and class in a theory over columns and label atoms, (rows, classes)."""
     world: dict[str, Any] = {
         known_as(name): values for name, values in zip(model.columns, x.T > 0.5, strict=True)
@@ -344,7 +344,7 @@ def theory_scores(theory: Theory, model: Classifier, x: Floats) -> Floats:
     return scores
 
 
-def fixed_points(model: Classifier) -> Iterator[tuple[Numbers, float]]:
+def fixed_points(model: LabelledMachine) -> Iterator[tuple[Numbers, float]]:
     """Yield literals and confidence of the hidden units that keep a label atom, see :func:`extract_rules`."""
     for unit in range(model.machine.hidden):
         numbers, weights = map(np.array, unit_literals(model.machine, unit))

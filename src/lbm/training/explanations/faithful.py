@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lbm.arrays import Bools, Floats
 from lbm.training.boltzmann.knowledge import Numbers, atom_of, ordered
-from lbm.training.explanations.explain import Classifier, unit_literals
+from lbm.training.explanations.explain import LabelledMachine, unit_literals
 
 COLUMNS: Final = 256
 """Columns that bodies are made of: those that move hidden units most, and these the classes."""
@@ -126,7 +126,7 @@ class _Goal:
         return np.asarray(slope**2 / (bend + np.float32(DAMPING * self.rows)))
 
 
-def fit_rules(model: Classifier, x: Floats, scores: Floats, most: int, enough: float) -> Fitted:
+def fit_rules(model: LabelledMachine, x: Floats, scores: Floats, most: int, enough: float) -> Fitted:
     """Return at most ``most`` rules whose P(y | x) is near to softmax(scores), shape (rows, classes)."""
     wanted = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
     goal = _Goal(np.ascontiguousarray(x.T > 0.5), wanted, model.patterns)
@@ -140,7 +140,7 @@ def fit_rules(model: Classifier, x: Floats, scores: Floats, most: int, enough: f
     return sorted(found, key=lambda rule: (not rule[0], -abs(rule[2])))
 
 
-def _grow(goal: _Goal, model: Classifier, most: int, enough: float, negative: bool) -> _Fit:
+def _grow(goal: _Goal, model: LabelledMachine, most: int, enough: float, negative: bool) -> _Fit:
     """Return rules grown one at a time, then thinned out; only with ``negative`` bodies negate literals."""
     literals = _usable_literals(goal, model, negative)
     known, tried = _bodies(model, goal, literals)
@@ -193,7 +193,7 @@ def _thin(goal: _Goal, fit: _Fit, least: float, first: int) -> _Fit:
     return fit
 
 
-def _usable_literals(goal: _Goal, model: Classifier, negative: bool) -> list[int]:
+def _usable_literals(goal: _Goal, model: LabelledMachine, negative: bool) -> list[int]:
     """Return the literals that bodies are made of: of columns that vary, and move classes most."""
     reach, mean = model.patterns @ model.label_weights, goal.truth.mean(axis=1)
     moves = (abs(model.column_weights) @ np.ptp(reach, axis=0)) * np.sqrt(mean * (1 - mean))
@@ -203,7 +203,7 @@ def _usable_literals(goal: _Goal, model: Classifier, negative: bool) -> list[int
 
 
 def _bodies(
-    model: Classifier, goal: _Goal, literals: Sequence[int]
+    model: LabelledMachine, goal: _Goal, literals: Sequence[int]
 ) -> tuple[list[tuple[Numbers, int]], list[Numbers]]:
     """Return bodies and labels of units that are cubes, and the bodies to be tried.
 

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from lbm.arrays import slices
 from lbm.errors import LimitExceeded
-from lbm.training.boltzmann.chains import Chains, sweep
-from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, find_patterns
+from lbm.training.boltzmann.chains import sweep
+from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, begin_chains, find_patterns
 from lbm.training.boltzmann.network import Network, softplus
 from lbm.training.gradients.descent import Progress, adam_step
 from lbm.training.gradients.quick import CONFIDENCE_RATE
@@ -293,9 +293,8 @@ def _fill(network: Network, rows: Tensor, seed: int) -> Tensor:
     shape = (BURN + KEPT + 1, CHAINS, network.units + rows.shape[1] + 1)
     drawn = torch.stack([_noise_of(row, shape, seed) for row in rows], dim=1).flatten(1, 2)
     many = rows.repeat_interleave(CHAINS, dim=0)
-    missing, kinds = torch.isnan(many), torch.zeros(len(many), dtype=torch.int64, device=rows.device)
-    guess = drawn[0][:, network.units : -1] < torch.sigmoid(network.visible_bias)
-    chains, kept = Chains(torch.where(missing, guess.to(rows.dtype), many), kinds), []
+    missing, kept = torch.isnan(many), []
+    chains = begin_chains(network, many, missing, drawn[0][:, network.units : -1])
     for number, uniform in enumerate(drawn[1:]):
         chains = sweep(network, chains, uniform, missing=missing, keep_kinds=True)
         if number >= BURN:
@@ -307,8 +306,7 @@ def _noise_of(row: Tensor, shape: tuple[int, ...], seed: int) -> Tensor:
     """Return uniform numbers that depend on the seed and on this row alone."""
     text = row.float().cpu().numpy().tobytes()
     digest = blake2b(text, digest_size=8, key=seed.to_bytes(8, "little")).digest()
-    generator = torch.Generator(device=row.device)
-    generator.manual_seed(int.from_bytes(digest, "little") >> 1)
+    generator = torch.Generator(device=row.device).manual_seed(int.from_bytes(digest, "little") >> 1)
     return torch.rand(shape, generator=generator, dtype=row.dtype, device=row.device)
 
 

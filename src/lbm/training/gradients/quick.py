@@ -62,15 +62,7 @@ class Quick:
 
     @np.errstate(over="ignore", invalid="ignore")  # a cost that is no number is noticed, once
     def step(
-        self,
-        cost: Cost,
-        x: Array,
-        kinds: Ints,
-        weights: Array,
-        *,
-        rows: int,
-        rate: float,
-        number: int,
+        self, cost: Cost, x: Array, kinds: Ints, weights: Array, *, rows: int, rate: float, number: int
     ) -> float:
         """Move every parameter along its slope and return the cost.
 

@@ -228,7 +228,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         progress.position, progress.total = 0, 0.0  # fit may have been stopped within an epoch
         plan = replace(self._plan(len(numbers)), max_epochs=progress.epoch + 1, max_seconds=None)
         every = np.arange(len(numbers), dtype=np.int64)
-        run = Run(self, data, numbers, cost, plan, train=every, validation=every[:0])
+        run = TrainingRun(self, data, numbers, cost, plan, train=every, validation=every[:0])
         for _ in run.steps(progress):
             pass
         return run.finish(progress)
@@ -411,12 +411,12 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         weights = weights * compute_sample_weight(self.class_weight, self.classes_[kinds])
         return Data(rows, kinds, weights / weights.mean(), bool((zeros + ones < len(rows)).any()))
 
-    def _prepare(self, cost: Cost, data: Data, numbers: Ints) -> Run:
+    def _prepare(self, cost: Cost, data: Data, numbers: Ints) -> TrainingRun:
         """Return the run that trains this classifier: some rows put aside, and rules added to its network."""
         plan = self._plan(len(numbers))
         train, validation = split(data.kinds, self.validation_fraction, plan.seed)
         self._conjecture(data, train)
-        return Run(self, data, numbers, cost, plan, train, validation)
+        return TrainingRun(self, data, numbers, cost, plan, train, validation)
 
     def _conjecture(self, data: Data, train: Ints) -> None:
         """Add rules that the rows trained on suggest to a network whose training has not begun."""
@@ -482,7 +482,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class TrainingRun:
     """Training that can begin: a classifier with its first network, its data, and how to descend.
 
     ``numbers`` are what rows are called; ``train`` and ``validation`` are places among them; ``facts`` is
@@ -510,7 +510,7 @@ class Run:
         return self.classifier
 
 
-def prepare(classifier: LBMClassifier, examples: Examples) -> Run:
+def prepare(classifier: LBMClassifier, examples: Examples) -> TrainingRun:
     """Return the run of ``classifier.fit`` on these examples, not begun."""
     cost, layout = classifier._cost(), examples.layout
     classifier._know_columns(layout)

@@ -160,11 +160,10 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         """Make one pass over the rows, in an order that depends on the seed and on the passes before."""
         begun = perf_counter()
         network = self.network_
-        generator = torch.Generator(device=self.device)
-        generator.manual_seed(stream_key(self.seed_, SAMPLE, self.epochs_))
-        random: Random = generator
-        if network.weights.device.type == "cpu":
-            random = np.random.Generator(np.random.SFC64(stream_key(self.seed_, SAMPLE, self.epochs_)))
+        key = stream_key(self.seed_, SAMPLE, self.epochs_)
+        generator = torch.Generator(device=self.device).manual_seed(key)
+        on_cpu = network.weights.device.type == "cpu"
+        random: Random = np.random.Generator(np.random.SFC64(key)) if on_cpu else generator
         order = stream(self.seed_, SHUFFLE, self.epochs_).permutation(len(rows))
         chains = self._chains if self.persistent else None
         if self.persistent and chains is None:
@@ -241,8 +240,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         seed = self.seed_ if random_state is None else draw_seed(random_state)
         flat, drawn = flatten(self.network_), []
         for first in range(0, n, ROWS):
-            generator = torch.Generator(device=self.device)
-            generator.manual_seed(stream_key(seed, GIBBS, first))
+            generator = torch.Generator(device=self.device).manual_seed(stream_key(seed, GIBBS, first))
             drawn.append(gibbs(flat, min(ROWS, n - first), sweeps=sweeps, generator=generator))
         return torch.cat(drawn).cpu().numpy().astype(np.float64)
 
