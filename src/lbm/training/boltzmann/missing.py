@@ -94,7 +94,7 @@ def find_patterns(network: Network, x: Tensor) -> list[Pattern]:
         nothing = numbers(np.zeros(0, dtype=bool))
         return [Pattern(numbers(np.ones(len(x), dtype=bool)), nothing, nothing)]
     touching = _touching(network)
-    groups = [(group.columns.tolist(), group.patterns.cpu().numpy()) for group in network.groups]
+    groups = network.together
     for together, _ in groups:  # they are filled in together, or not at all: whole groups touch
         touching[together] = touching[together].any()
     packed = np.packbits(missing, axis=1)

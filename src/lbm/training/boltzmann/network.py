@@ -173,6 +173,11 @@ class Network(nn.Module):
         """The number of classes."""
         return int(self.patterns.shape[0])
 
+    @property
+    def together(self) -> Groups:
+        """Columns that hold one fact together, and the patterns they can have, as arrays."""
+        return [(group.columns.tolist(), group.patterns.cpu().numpy()) for group in self.groups]
+
     @torch.no_grad()
     def start_at(self, zeros: Ints, ones: Ints) -> None:
         """Let the bias of every column begin at the log-odds of its mean over rows with so many 0 and 1.

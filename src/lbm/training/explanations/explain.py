@@ -53,10 +53,11 @@ TERMS: Final = 10
 
 @dataclass(frozen=True, eq=False)
 class LabelledMachine:
-    """A machine, and how many of its atoms, the last, are label atoms."""
+    """A machine, how many of its atoms, the last, are labels, and columns that hold one fact together."""
 
     machine: Machine
     labels: int
+    groups: Groups = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -127,7 +128,7 @@ def as_classifier(source: Source, labels: Sequence[str] = ()) -> LabelledMachine
 
     if not source.knowledge.labels:
         raise ValueError("expected a machine with label atoms, got one without: it has no classes to compare")
-    return LabelledMachine(to_machine(source), len(source.knowledge.labels))
+    return LabelledMachine(to_machine(source), len(source.knowledge.labels), source.together)
 
 
 def unit_literals(machine: Machine, unit: int) -> tuple[list[int], list[float]]:
@@ -232,14 +233,14 @@ def explain_rows(
     others: ArrayLike | None = None,
     labels: Sequence[str] = (),
     classes: Sequence[object] | None = None,
-    groups: Groups = (),
 ) -> list[Explanation]:
     """Return an explanation per row.
 
     Parameters
     ----------
     source
-        A network; or a machine, whose last atoms are then ``labels``.
+        A network, whose columns that hold one fact together are completed together; or a machine, whose last
+        atoms are then ``labels``.
     x
         Rows, shape (rows, columns); NaN is a missing value, see :class:`Explanation`.
     kinds, others
@@ -247,8 +248,6 @@ def explain_rows(
         most likely class, and the most likely of the others.
     classes
         The classes as they are to be called; by default by their label atoms.
-    groups
-        Columns that hold one fact together, which completions respect.
 
     Examples
     --------
@@ -266,7 +265,7 @@ def explain_rows(
     names = model.class_names() if classes is None else tuple(map(str, classes))
     if len(names) != len(model.patterns):
         raise ValueError(f"expected {len(model.patterns)} classes, got {len(names)}: {', '.join(names)}")
-    filled, certain = complete_rows(model, rows, groups)
+    filled, certain = complete_rows(model, rows)
     scores = model.scores(filled)
     chosen = _chosen(scores.argmax(axis=1) if kinds is None else kinds, len(rows), names)
     rest = scores.copy()
@@ -330,7 +329,7 @@ def unit_text(model: LabelledMachine, unit: int) -> str:
 # --- missing values ------------------------------------------------------------------------------
 
 
-def complete_rows(model: LabelledMachine, x: Floats, groups: Groups = ()) -> tuple[Floats, Bools]:
+def complete_rows(model: LabelledMachine, x: Floats) -> tuple[Floats, Bools]:
     """Return rows with their missing values as in the most likely completion, p(x_missing | x_seen).
 
     Beyond MAX_COMPLETIONS a completion is improved, one missing fact at a time, until none makes it more
@@ -338,7 +337,7 @@ def complete_rows(model: LabelledMachine, x: Floats, groups: Groups = ()) -> tup
     """
     filled, certain = x.copy(), np.ones(len(x), dtype=bool)
     for number in np.flatnonzero(np.isnan(x).any(axis=1)).tolist():
-        parts = facts_of(np.flatnonzero(np.isnan(x[number])).tolist(), groups)
+        parts = facts_of(np.flatnonzero(np.isnan(x[number])).tolist(), model.groups)
         filled[number, np.isnan(x[number])] = 0.0
         certain[number] = prod(len(patterns) for _, patterns in parts) <= MAX_COMPLETIONS
         filled[number] = (_best_of_all if certain[number] else _climb)(model, filled[number], parts)

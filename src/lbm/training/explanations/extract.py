@@ -210,7 +210,6 @@ def extract_rules(
     max_rules: int = 40,
     fidelity: float = 0.99,
     labels: Sequence[str] = (),
-    groups: Groups = (),
     seed: int = 0,
 ) -> Extraction:
     """Return weighted rules that stand for a trained machine.
@@ -226,7 +225,8 @@ def extract_rules(
     Parameters
     ----------
     source
-        A network; or a machine, whose last atoms are then ``labels``.
+        A network, whose columns that hold one fact together are drawn together; or a machine, whose last
+        atoms are then ``labels``.
     x
         Rows that rules are fitted to and fidelity is measured on, shape (rows, columns); those with missing
         values are left out. They need no classes: more rows make rules that are faithful to more. None: rows
@@ -235,8 +235,6 @@ def extract_rules(
         Numbers of the classes, shape (rows,), for accuracy alone.
     max_rules, fidelity
         Of ``faithful``: at most so many rules, and no more once so large a share of rows agrees.
-    groups
-        Columns that hold one fact together, which drawn rows respect.
     seed
         Of every draw.
     """
@@ -250,7 +248,7 @@ def extract_rules(
     rows, kinds = _given(model, x, y, random)
     drawn = not len(rows)
     if drawn:
-        rows, kinds = draw_rows(len(model.columns), FITTED_ROWS, random, groups), None
+        rows, kinds = draw_rows(len(model.columns), FITTED_ROWS, random, model.groups), None
     wanted = model.scores(rows)
     first = len(model.columns) + 1  # the number of the first label atom
     if method == "confidence":

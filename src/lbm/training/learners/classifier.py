@@ -311,15 +311,17 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         default, with the runner-up. See :class:`lbm.training.explanations.explain.Explanation`.
         """
         check_is_fitted(self)
-        options: dict[str, Any] = {"classes": self.classes_.tolist(), "groups": self.layout_.groups}
+        classes = self.classes_.tolist()
         found: list[Explanation] = []
         for x in self._chunks(X):
-            told = explain_rows(self.network_, x, **options)
+            told = explain_rows(self.network_, x, classes=classes)
             if against is not None:
-                other, names = self._number(against), list(map(str, options["classes"]))
-                kinds = [names.index(one.kind) for one in told]
-                for i in (i for i, kind in enumerate(kinds) if kind != other):
-                    told[i] = explain_rows(self.network_, x[[i]], kinds=kinds[i], others=other, **options)[0]
+                other, names = self._number(against), list(map(str, classes))
+                kinds = np.array([names.index(one.kind) for one in told])
+                rest = np.flatnonzero(kinds != other)
+                again = explain_rows(self.network_, x[rest], classes=classes, kinds=kinds[rest], others=other)
+                for i, one in zip(rest.tolist(), again, strict=True):
+                    told[i] = one
             found += told
         return found
 
@@ -335,15 +337,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         x = None if X is None else np.concatenate(list(self._chunks(X)))
         kinds = None if y is None else np.array([self._number(kind) for kind in np.asarray(y).tolist()])
-        return extract_rules(
-            self.network_,
-            x,
-            kinds,
-            method=method,
-            max_rules=max_rules,
-            groups=self.layout_.groups,
-            seed=self.seed_,
-        )
+        return extract_rules(self.network_, x, kinds, method=method, max_rules=max_rules, seed=self.seed_)
 
     # -- inside --
 

@@ -111,7 +111,6 @@ def _explanations(classifier: LBMClassifier, table: TableFile, found: Prediction
             atoms,
             kinds=found.kinds[first : first + len(atoms)],
             classes=classifier.classes_.tolist(),
-            groups=classifier.layout_.groups,
         )
         first += len(atoms)
 
