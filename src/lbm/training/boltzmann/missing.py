@@ -93,7 +93,8 @@ def find_patterns(network: Network, x: Tensor) -> list[Pattern]:
     if not missing.any():
         nothing = numbers(np.zeros(0, dtype=bool))
         return [Pattern(numbers(np.ones(len(x), dtype=bool)), nothing, nothing)]
-    touching = _touching(network)
+    touching = np.full(len(network.knowledge.columns), network.hidden > 0)  # which columns touch hidden units
+    touching[network.used.cpu().numpy()] = True
     groups = network.together
     for together, _ in groups:  # they are filled in together, or not at all: whole groups touch
         touching[together] = touching[together].any()
@@ -107,13 +108,6 @@ def find_patterns(network: Network, x: Tensor) -> list[Pattern]:
         mine = numbers(which.ravel() == number)
         found.append(Pattern(mine, numbers(gone & touching), numbers(gone & ~touching), places))
     return found
-
-
-def _touching(network: Network) -> Bools:
-    """Return which columns touch hidden units, shape (columns,)."""
-    touching = np.full(len(network.knowledge.columns), network.hidden > 0)
-    touching[network.used.cpu().numpy()] = True
-    return touching
 
 
 def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
