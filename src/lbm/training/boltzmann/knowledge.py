@@ -85,11 +85,6 @@ class Knowledge:
         """The number of hidden units."""
         return int(self.signs.shape[1])
 
-    @property
-    def classes(self) -> int:
-        """The number of patterns that label atoms can have."""
-        return len(label_patterns(len(self.labels)))
-
     def unit_confidences(self, confidences: Floats) -> Floats:
         """Return κ_j = Σ_{i owns j} κ_i of every unit, for confidences κ_i of the formulae."""
         return np.asarray(np.bincount(self.unit, confidences[self.owner], self.units), dtype=np.float64)
