@@ -16,15 +16,15 @@ from tests.strategies import BINARY
 COLUMNS = ("a", "b", "c")
 
 
-def networks(*, literals=None, max_hidden=2):
+def networks(*, literals=None, max_hidden=2, groups=()):
     """Networks in double precision over three columns: knowledge of any shape, random weights everywhere.
 
     Drawn from a number, not part by part: Hypothesis would spend longer on choosing than tests on testing.
     """
-    return st.integers(0, 2**32).map(lambda seed: draw_network(seed, literals, max_hidden))
+    return st.integers(0, 2**32).map(lambda seed: draw_network(seed, literals, max_hidden, groups))
 
 
-def draw_network(seed, literals=None, max_hidden=2):
+def draw_network(seed, literals=None, max_hidden=2, groups=()):
     random = np.random.default_rng(seed)
     labels = label_names("y", range(random.integers(2, 5)))
     names = [*COLUMNS, *labels, labels[-1]]
@@ -35,6 +35,7 @@ def draw_network(seed, literals=None, max_hidden=2):
         replace(knowledge, fixed=random.random(len(theory)) < 0.3),
         hidden=int(random.integers(0, max_hidden + 1)),
         literals=str(random.choice(["tied", "free"])) if literals is None else literals,
+        groups=groups,
         dtype=torch.float64,
     )
     shake(network, seed)

@@ -23,7 +23,7 @@ from lbm.knowledge.theory import Theory
 from lbm.machine.store import save
 from lbm.machine.translate import translate
 from lbm.training.gradients.descent import Epoch, Progress
-from lbm.training.learners.classifier import LBMClassifier, Run
+from lbm.training.learners.classifier import LBMClassifier, TrainingRun
 from lbm.training.storage.store import load_model, save_model
 from lbm.views.commands import shared
 from lbm.views.commands.train import best_epoch, describe, interrupts_noted
@@ -189,7 +189,7 @@ def pressed(monkeypatch):
     """Press Ctrl-C after so many batches."""
 
     def press(after):
-        steps = Run.steps
+        steps = TrainingRun.steps
 
         def counted(*arguments, **options):
             for number, progress in enumerate(steps(*arguments, **options), start=1):
@@ -197,7 +197,7 @@ def pressed(monkeypatch):
                     signal.raise_signal(signal.SIGINT)
                 yield progress
 
-        monkeypatch.setattr(Run, "steps", counted)
+        monkeypatch.setattr(TrainingRun, "steps", counted)
 
     return press
 

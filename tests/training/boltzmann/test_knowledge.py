@@ -119,7 +119,7 @@ def test_weights_are_confidences_and_hard_fixes_formulae_without_one():
 
 def test_no_theory_is_no_units():
     knowledge = compile_knowledge(None, columns=COLUMNS, labels=["y"])
-    assert (knowledge.units, knowledge.classes, knowledge.signs.shape) == (0, 2, (4, 0))
+    assert (knowledge.units, knowledge.labels, knowledge.signs.shape) == (0, ("y",), (4, 0))
 
 
 def test_a_theory_of_the_label_only_is_one_unit():

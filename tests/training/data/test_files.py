@@ -19,7 +19,7 @@ from lbm.training.data import examples as examples_module
 from lbm.training.data import files
 from lbm.training.data.examples import read_examples, read_rows
 from lbm.training.data.files import open_table
-from lbm.training.data.rows import MISSING, CompactRows
+from lbm.training.data.rows import MISSING, Rows
 
 COLOURS = ["red", "green", "1", "two words", 'comma, quote " and\nline', "ünï"]
 
@@ -139,7 +139,7 @@ def test_rows_to_predict_are_those_of_the_file_whatever_the_order_of_its_columns
 )
 def test_a_batch_of_bytes_is_the_rows_with_nan_where_they_are_missing(rows, data):
     numbers = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=12)), dtype=np.int64)
-    compact = CompactRows(np.array(rows, dtype=np.uint8), dtype=torch.float64)
+    compact = Rows(np.array(rows, dtype=np.uint8), dtype=torch.float64)
     wanted = [[np.nan if v == MISSING else float(v) for v in rows[i]] for i in numbers.tolist()]
     assert len(compact) == len(rows)
     found = compact.batch(numbers)

@@ -56,7 +56,7 @@ def test_truth_values_stay_and_other_columns_become_atoms_behind_them():
 
 def test_groups_that_are_missing_together_have_the_patterns_they_can_have():
     _, layout = layout_of(TABLE)
-    (thresholds, rising), (colours, one) = layout.blocks
+    (thresholds, rising), (colours, one) = layout.groups
     assert (thresholds, colours) == ([2, 3], [4, 5])
     assert rising.tolist() == [[0, 0], [0, 1], [1, 1]]
     assert one.tolist() == [[1, 0], [0, 1]]

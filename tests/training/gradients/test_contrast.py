@@ -9,20 +9,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lbm.knowledge.theory import Theory
-from lbm.training.boltzmann.chains import Block
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
 from lbm.training.gradients.contrast import (
     Contrast,
+    FilledRows,
     ascend,
     compare,
+    fill_rows,
     flatten,
-    free_energies,
     gibbs,
-    hidden_means,
-    parts,
-    pseudo_likelihoods,
-    reconstructions,
     slopes,
 )
 from lbm.training.gradients.descent import begin
@@ -62,10 +58,10 @@ def agree(row):
     return ((row == EVERY_ROW) | np.isnan(row)).all(axis=1)
 
 
-def ordered(network, rows, value, *, ways=4096, blocks=(), seed=0):
+def ordered(network, rows, value, *, ways=4096, seed=0):
     """Return ``value`` of every row, in their order."""
     found = {}
-    for part in parts(network, torch.as_tensor(rows), blocks, ways=ways, seed=seed):
+    for part in fill_rows(network, torch.as_tensor(rows), ways=ways, seed=seed):
         found.update(zip(part.rows.tolist(), value(part).detach().numpy(), strict=True))
     return np.array([found[i] for i in range(len(rows))])
 
@@ -78,7 +74,7 @@ def ordered(network, rows, value, *, ways=4096, blocks=(), seed=0):
 def test_hidden_probabilities_are_those_of_every_state_that_agrees_with_what_was_seen(network):
     weights, states = joint(network)
     expected = [(weights[agree(row)].sum(axis=0) @ states) / weights[agree(row)].sum() for row in WITH_GAPS]
-    np.testing.assert_allclose(ordered(network, WITH_GAPS, hidden_means), expected, atol=1e-9)
+    np.testing.assert_allclose(ordered(network, WITH_GAPS, FilledRows.hidden_means), expected, atol=1e-9)
 
 
 @settings(max_examples=10)
@@ -86,7 +82,7 @@ def test_hidden_probabilities_are_those_of_every_state_that_agrees_with_what_was
 def test_free_energies_are_the_logarithms_of_every_state_summed(network):
     weights, _ = joint(network)
     expected = [-np.log(weights[agree(row)].sum()) for row in WITH_GAPS]
-    np.testing.assert_allclose(ordered(network, WITH_GAPS, free_energies), expected, atol=1e-8)
+    np.testing.assert_allclose(ordered(network, WITH_GAPS, FilledRows.free_energies), expected, atol=1e-8)
 
 
 @settings(max_examples=10)
@@ -101,36 +97,37 @@ def test_pseudo_likelihoods_ask_every_atom_seen_given_the_others_seen(network):
             others[i] = np.nan
             total += np.log(weights[agree(row)].sum() / weights[agree(others)].sum())
         expected.append(total)
-    np.testing.assert_allclose(ordered(network, WITH_GAPS, pseudo_likelihoods), expected, atol=1e-8)
+    np.testing.assert_allclose(
+        ordered(network, WITH_GAPS, FilledRows.pseudo_likelihoods), expected, atol=1e-8
+    )
 
 
 @settings(max_examples=10)
 @given(networks())
 def test_a_reconstruction_is_one_step_down_from_the_hidden_means(network):
     weights, _, visible = plain_weights(network)
-    means = ordered(network, WITH_GAPS, hidden_means)
+    means = ordered(network, WITH_GAPS, FilledRows.hidden_means)
     expected = 1 / (1 + np.exp(-(means @ weights.T + visible)))
-    np.testing.assert_allclose(ordered(network, WITH_GAPS, reconstructions), expected, atol=1e-9)
+    np.testing.assert_allclose(ordered(network, WITH_GAPS, FilledRows.reconstructions), expected, atol=1e-9)
 
 
 def test_draws_of_missing_atoms_agree_with_their_sum_and_do_not_see_other_rows():
     network, holes = tiny(), WITH_GAPS[np.isnan(WITH_GAPS).any(axis=1)]
-    exact = ordered(network, holes, hidden_means)
-    drawn = ordered(network, holes, hidden_means, ways=1)
+    exact = ordered(network, holes, FilledRows.hidden_means)
+    drawn = ordered(network, holes, FilledRows.hidden_means, ways=1)
     spread = ordered(network, holes, lambda part: torch.sigmoid(part.inputs).std(dim=1), ways=1)
     # 8 chains of 25 draws each, which are worth at least five independent ones here
     assert (np.abs(drawn - exact) <= 4 * spread / np.sqrt(40) + 1e-9).all()
-    alone = ordered(network, holes[[7, 12]], hidden_means, ways=1)
+    alone = ordered(network, holes[[7, 12]], FilledRows.hidden_means, ways=1)
     np.testing.assert_allclose(alone, drawn[[7, 12]], atol=1e-12)
-    assert not np.allclose(drawn, ordered(network, holes, hidden_means, ways=1, seed=1))
+    assert not np.allclose(drawn, ordered(network, holes, FilledRows.hidden_means, ways=1, seed=1))
 
 
 def test_atoms_of_one_fact_are_filled_in_together():
-    network = tiny(hidden=1)
-    block = Block(torch.tensor([0, 1]), torch.eye(2, dtype=torch.float64))
+    network = tiny(hidden=1, groups=[((0, 1), np.eye(2))])
     row = np.array([[np.nan, np.nan, 1.0]])
     for ways in (4096, 1):
-        for part in parts(network, torch.as_tensor(row), [block], ways=ways, seed=0):
+        for part in fill_rows(network, torch.as_tensor(row), ways=ways, seed=0):
             weights, bias, _ = plain_weights(network)
             possible = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]) @ weights + bias
             assert set(part.inputs.flatten().numpy().round(9)) == set(possible.flatten().round(9))
@@ -213,9 +210,9 @@ def test_adam_goes_the_way_of_the_gradient(network):
         torch.testing.assert_close(moved[clear], expected[clear], atol=0.01, rtol=0)
 
 
-def tiny(hidden=2, theory="a -> b\n2: c", literals="tied", seed=1):
+def tiny(hidden=2, theory="a -> b\n2: c", literals="tied", groups=(), seed=1):
     knowledge = compile_knowledge(Theory.parse(theory), columns=COLUMNS, confidence=2.0)
-    network = Network(knowledge, hidden=hidden, literals=literals, dtype=torch.float64)
+    network = Network(knowledge, hidden=hidden, literals=literals, groups=groups, dtype=torch.float64)
     shake(network, seed)
     return network
 

@@ -15,8 +15,7 @@ from lbm.errors import TrainingDiverged
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
-from lbm.training.data.rows import rows_of
-from lbm.training.gradients import descent
+from lbm.training.data.rows import Rows
 from lbm.training.gradients.costs import Cost
 from lbm.training.gradients.descent import (
     MIN_JUDGES,
@@ -34,6 +33,7 @@ from lbm.training.gradients.descent import (
     stream_key,
     to_state,
 )
+from lbm.training.gradients.quick import CONFIDENCE_RATE
 from tests.training.problems import close
 
 NAN = float("nan")
@@ -63,7 +63,7 @@ def problem(rows=60, seed=0, gaps=False):
     kinds = ((x[:, 0] * x[:, 1] + x[:, 3] * (1 - x[:, 2])) > 0).astype(np.int64)
     if gaps:
         x[random.random(x.shape) < 0.2] = NAN
-    return Data(rows_of(x, dtype=torch.float32, device="cpu"), kinds, np.ones(rows), gaps=gaps)
+    return Data(Rows(x, dtype=torch.float32), kinds, np.ones(rows), gaps=gaps)
 
 
 def parameters(network):
@@ -181,7 +181,7 @@ def test_adam_steps_as_its_authors_say():
             p.grad = torch.as_tensor(g)
             m[name] = 0.9 * m[name] + 0.1 * g
             v[name] = 0.999 * v[name] + 0.001 * g**2
-            rate = 0.05 * (descent.CONFIDENCE_RATE if name == "raw_confidence" else 1.0)
+            rate = 0.05 * (CONFIDENCE_RATE if name == "raw_confidence" else 1.0)
             bias = (1 - 0.9**t), (1 - 0.999**t)
             expected[name] -= rate * (m[name] / bias[0]) / (np.sqrt(v[name] / bias[1]) + 1e-8)
         adam_step(progress, 0.05)
@@ -207,7 +207,7 @@ def test_a_split_is_stratified_and_loses_no_row(kinds, fraction, seed):
 def test_rows_are_the_same_dense_and_sparse():
     x = np.array([[0, 1, NAN], [1, 0, 0], [0, 0, 1]], dtype=np.float32)
     indices = np.array([2, 0])
-    dense, sparse = (rows_of(t, dtype=torch.float32, device="cpu") for t in (x, csr_array(x)))
+    dense, sparse = (Rows(t, dtype=torch.float32) for t in (x, csr_array(x)))
     assert len(dense) == len(sparse) == 3
     close(dense.batch(indices), sparse.batch(indices))
     np.testing.assert_array_equal(dense.batch(indices).numpy(), x[indices])

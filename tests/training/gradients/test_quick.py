@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lbm.training.gradients.costs import Cost, batch_cost
-from lbm.training.gradients.descent import CONFIDENCE_RATE, FIRST, SECOND, adam_step, begin
+from lbm.training.gradients.descent import adam_step, begin
 from lbm.training.gradients.quick import Quick, suits
 from tests.training.gradients.test_costs import batch, fresh, gradients
 from tests.training.problems import close, draw_network, networks
@@ -42,7 +42,7 @@ def test_steps_are_those_of_the_general_way(network, cost):
         return
     ways = [begin(copy.deepcopy(network)) for _ in range(2)]
     quick = Quick(ways[0].network, ways[0].first, ways[0].second)
-    options = {"rate": (0.1, CONFIDENCE_RATE), "decay": (FIRST, SECOND), "rows": 7}
+    options = {"rate": 0.1, "rows": 7}
     for number in range(1, 4):
         x, kinds, weights = batch(network, number)
         slopes = quick.slopes(cost, x.numpy(), kinds.numpy(), weights.numpy(), rows=7)[1]

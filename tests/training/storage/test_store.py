@@ -98,8 +98,7 @@ def assert_same(one, other, table):
     assert one.predict_proba(table).tobytes() == other.predict_proba(table).tobytes()
     assert (one.undecided(table) == other.undecided(table)).all()
     rows = read_atoms(pd.DataFrame(table), one.layout_)
-    groups = one.layout_.blocks
-    said = [explain_rows(each.network_, rows, groups=groups) for each in (one, other)]
+    said = [explain_rows(each.network_, rows) for each in (one, other)]
     assert said[0] == said[1]
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from lbm.training.boltzmann.network import Network
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +16,6 @@ class Chains:
 
     x: Tensor
     kinds: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Columns that hold one fact together, and the patterns they can have, shape (patterns, columns).
-
-    Of a one-hot group exactly one is true; thresholds of one number are true from some place on.
-    """
-
-    columns: Tensor
-    patterns: Tensor
 
 
 def draw_noise(network: Network, chains: int, generator: torch.Generator) -> Tensor:
@@ -47,7 +32,6 @@ def sweep(
     noise: Tensor,
     *,
     missing: Tensor | None = None,
-    blocks: Sequence[Block] = (),
     keep_kinds: bool = False,
 ) -> Chains:
     """Return the chains after h ~ p(h | x, k) and (x, k) ~ p(x, k | h).
@@ -59,9 +43,8 @@ def sweep(
     noise
         Uniform numbers, shape (chains, units + columns + 1): for hidden units, columns, and the class.
     missing
-        Shape (chains, columns): only these are drawn, the others stay as they are; None: all are.
-    blocks
-        Columns drawn together, as one of their patterns, in the chains where all of them are missing.
+        Shape (chains, columns): only these are drawn, the others stay as they are, and columns of one group
+        are drawn together, as one of their patterns, where all of them are missing; None: each column is.
     keep_kinds
         Whether classes stay as they are.
     """
@@ -69,14 +52,11 @@ def sweep(
     h = (hidden < torch.sigmoid(network.hidden_inputs(chains.x, chains.kinds))).to(chains.x.dtype)
     columns, classes = network.visible_inputs(h)
     x = (visible < torch.sigmoid(columns)).to(chains.x.dtype)
-    for block in blocks:
-        chosen = pick(columns[:, block.columns] @ block.patterns.T, visible[:, block.columns[0]])
-        together = block.patterns[chosen]
-        if missing is not None:
-            whole = missing[:, block.columns].all(dim=1, keepdim=True)
-            together = torch.where(whole, together, x[:, block.columns])
-        x[:, block.columns] = together
     if missing is not None:
+        for group in network.groups:
+            chosen = pick(columns[:, group.columns] @ group.patterns.T, visible[:, group.columns[0]])
+            whole = missing[:, group.columns].all(dim=1, keepdim=True)
+            x[:, group.columns] = torch.where(whole, group.patterns[chosen], x[:, group.columns])
         x = torch.where(missing, x, chains.x)
     return Chains(x, chains.kinds if keep_kinds else pick(classes, noise[:, -1]))
 

@@ -7,15 +7,14 @@ those which rows speak for that no rule explains are kept, one after another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.formula import Formula, atom, conjunction
-from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
+from lbm.training.boltzmann.knowledge import Knowledge, Numbers, label_patterns, ordered
 
 DRAWS: Final = 3000
 """Variations drawn; many are drawn twice."""
@@ -30,12 +29,8 @@ EVIDENCE: Final = 2.0
 """By how much, as a logarithm, rows must speak for a variation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A body of signed column numbers, from 1, and its head: a label atom's number and sign."""
-
-    body: tuple[int, ...]
-    head: tuple[int, int]
+Conjecture = tuple[Numbers, int]
+"""A body of columns, and its head, a literal of a label atom: numbers of visible units."""
 
 
 def conjecture(
@@ -65,66 +60,68 @@ def conjecture(
         chosen = np.sort(random.choice(len(x), max(limit, 1), replace=False))
         x, kinds, weights = x[chosen], kinds[chosen], weights[chosen]
     truth = label_patterns(len(knowledge.labels))[kinds] == 1
-    kept: list[tuple[float, Rule]] = []
-    for head in dict.fromkeys(rule.head for rule in drawn):
-        mine = [rule for rule in drawn if rule.head == head]
-        explained = np.asarray(_holds(x, [rule for rule in rules if rule.head == head]).any(axis=1))
-        kept += _pick(mine, _holds(x, mine), truth[:, head[0]] == (head[1] > 0), weights, explained, most)
+    kept: list[tuple[float, Conjecture]] = []
+    for head in dict.fromkeys(head for _, head in drawn):
+        mine = [rule for rule in drawn if rule[1] == head]
+        explained = np.asarray(_holds(x, [rule for rule in rules if rule[1] == head]).any(axis=1))
+        right = truth[:, abs(head) - len(knowledge.columns) - 1] == (head > 0)
+        kept += _pick(mine, _holds(x, mine), right, weights, explained, most)
     kept.sort(key=lambda pair: -pair[0])
-    return tuple(_formula(rule, knowledge) for _, rule in kept[:most])
+    names = (*knowledge.columns, *knowledge.labels)
+    return tuple(cube_formula(body, names) >> cube_formula([head], names) for _, (body, head) in kept[:most])
 
 
-def _rules_of(knowledge: Knowledge) -> list[Rule]:
+def cube_formula(cube: Iterable[int], atoms: Sequence[str]) -> Formula:
+    """Return the conjunction of literals, signed numbers of ``atoms`` from 1."""
+    return conjunction(atom(atoms[n - 1]) if n > 0 else ~atom(atoms[-n - 1]) for n in cube)
+
+
+def _rules_of(knowledge: Knowledge) -> list[Conjecture]:
     """Return the cubes that speak of one label atom and of columns."""
     signs, width, found = knowledge.signs, len(knowledge.columns), []
     for unit in range(knowledge.units):
         part = slice(signs.indptr[unit], signs.indptr[unit + 1])
-        literals = list(zip(signs.indices[part].tolist(), signs.data[part].tolist(), strict=True))
-        heads = [(row - width, sign) for row, sign in literals if row >= width]
-        body = tuple(sorted(((row + 1) * sign for row, sign in literals if row < width), key=abs))
+        literals = ((signs.indices[part] + 1) * signs.data[part]).tolist()
+        heads = [literal for literal in literals if abs(literal) > width]
+        body = ordered(literal for literal in literals if abs(literal) <= width)
         if len(heads) == 1 and body:
-            found.append(Rule(body, heads[0]))
+            found.append((body, heads[0]))
     return found
 
 
-def _vary(rules: Sequence[Rule], random: np.random.Generator) -> list[Rule]:
+def _vary(rules: Sequence[Conjecture], random: np.random.Generator) -> list[Conjecture]:
     """Return variations of rules that are not among them, each once."""
     if not rules:
         return []
-    used = sorted({literal for rule in rules for literal in rule.body})
+    used = sorted({literal for body, _ in rules for literal in body})
     pools = {sign: [literal for literal in used if (literal > 0) == sign] for sign in (True, False)}
-    found: dict[Rule, None] = {}
+    found: dict[Conjecture, None] = {}
     numbers = random.integers(len(rules), size=DRAWS).tolist()
-    longest = max(len(rule.body) for rule in rules)
+    longest = max(len(body) for body, _ in rules)
     for number, places in zip(numbers, random.random((DRAWS, longest)).tolist(), strict=True):
-        old = rules[number]
-        likes = [pools[literal > 0] for literal in old.body]
+        old, head = rules[number]
+        likes = [pools[literal > 0] for literal in old]
         body = [like[int(at * len(like))] for like, at in zip(likes, places, strict=False)]
         if len(set(map(abs, body))) == len(body):  # a column twice is another shape
-            found[Rule(tuple(sorted(body, key=abs)), old.head)] = None
+            found[ordered(body), head] = None
     known = set(rules)
     return [rule for rule in found if rule not in known]
 
 
-def _holds(x: Floats, rules: Sequence[Rule]) -> Bools:
+def _holds(x: Floats, rules: Sequence[Conjecture]) -> Bools:
     """Return whether bodies are true, shape (rows, rules); a missing value makes none true."""
     out = np.ones((len(x), len(rules)), dtype=bool)
-    for number, rule in enumerate(rules):
-        for literal in rule.body:
+    for number, (body, _) in enumerate(rules):
+        for literal in body:
             out[:, number] &= x[:, abs(literal) - 1] == (literal > 0)
     return out
 
 
 def _pick(
-    rules: Sequence[Rule],
-    holds: Bools,
-    right: Bools,
-    weights: Floats,
-    explained: Bools,
-    most: int,
-) -> list[tuple[float, Rule]]:
+    rules: Sequence[Conjecture], holds: Bools, right: Bools, weights: Floats, explained: Bools, most: int
+) -> list[tuple[float, Conjecture]]:
     """Return rules of one head with their evidence, the best first, each on rows none before it explains."""
-    found: list[tuple[float, Rule]] = []
+    found: list[tuple[float, Conjecture]] = []
     while len(found) < most:
         left = weights * ~explained
         share = (left @ right + 1) / (left.sum() + 2)
@@ -136,10 +133,3 @@ def _pick(
         found.append((float(evidence[best]), rules[best]))
         explained = explained | holds[:, best]
     return found
-
-
-def _formula(rule: Rule, knowledge: Knowledge) -> Formula:
-    (label, sign), columns = rule.head, knowledge.columns
-    body = conjunction(atom(columns[v - 1]) if v > 0 else ~atom(columns[-v - 1]) for v in rule.body)
-    head = atom(knowledge.labels[label])
-    return body >> (head if sign > 0 else ~head)

@@ -39,6 +39,9 @@ MAX_KNOWLEDGE_CUBES: Final = 4096
 MAX_CONFIDENCE: Final = 1e9
 """The largest confidence: past it sums in single precision lose the smaller ones."""
 
+Numbers = tuple[int, ...]
+"""A conjunction: signed numbers of atoms from 1, in the order of the atoms."""
+
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
@@ -81,11 +84,6 @@ class Knowledge:
     def units(self) -> int:
         """The number of hidden units."""
         return int(self.signs.shape[1])
-
-    @property
-    def classes(self) -> int:
-        """The number of patterns that label atoms can have."""
-        return len(label_patterns(len(self.labels)))
 
     def unit_confidences(self, confidences: Floats) -> Floats:
         """Return κ_j = Σ_{i owns j} κ_i of every unit, for confidences κ_i of the formulae."""
@@ -167,7 +165,7 @@ def compile_knowledge(
     if hard and theory is not None:
         _check_consistent(theory, heads)
     cubes = {
-        number: [sorted(cube, key=abs) for cube in _cubes(statement, place, heads, encoding)]
+        number: [list(ordered(cube)) for cube in _cubes(statement, place, heads, encoding)]
         for number, statement in enumerate(statements)
     }
     merged = merge(cube_rows(cubes), len(statements), len(columns) + len(labels))
@@ -205,12 +203,22 @@ def _places(columns: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
     return place
 
 
-def known_as(name: str) -> str:
-    """Return the name of a column as atoms carry it: near(a, b), whatever blanks it has."""
+def atom_of(name: str) -> str | None:
+    """Return the name of a column as atoms carry it: near(a, b), whatever blanks it has; None: none can."""
     try:
         return atom_name(name)
-    except ValueError:  # no formula can mention it, and none needs to
-        return name
+    except ValueError:
+        return None
+
+
+def known_as(name: str) -> str:
+    """Return the name of a column as atoms carry it; one that no formula can mention stays as it is."""
+    return atom_of(name) or name
+
+
+def ordered(cube: Iterable[int]) -> Numbers:
+    """Return literals in the order of the atoms."""
+    return tuple(sorted(cube, key=abs))
 
 
 def _confidence(statement: Statement, confidence: float) -> float:
@@ -265,11 +273,11 @@ def _cubes(
 Head = tuple[tuple[str, bool], ...]
 """Literals of label atoms, all to be true."""
 
-Part = tuple[list[Head], Formula]
+Branch = tuple[list[Head], Formula]
 """Heads that exclude one another, and a formula over columns that each is joined with."""
 
 
-def _parts(statement: Statement, labels: Sequence[str]) -> list[Part]:
+def _parts(statement: Statement, labels: Sequence[str]) -> list[Branch]:
     """Return the parts of a formula, which exclude one another, the one without label atoms first."""
     formula = statement.formula
     if statement.weight is not None and statement.weight < 0:
@@ -285,7 +293,7 @@ def _parts(statement: Statement, labels: Sequence[str]) -> list[Part]:
     if len(said) == 1:
         return [([()], next(iter(said)))]
     bodies = list(said)
-    parts: list[Part] = [([()], reduce(_both, bodies))]
+    parts: list[Branch] = [([()], reduce(_both, bodies))]
     for number, (body, kinds) in enumerate(said.items()):
         others = reduce(_both, bodies[:number] + bodies[number + 1 :])
         parts.append((_heads(kinds, labels, mentioned), _both(body, _negated(others))))
@@ -301,7 +309,7 @@ def _heads(kinds: list[int], labels: Sequence[str], mentioned: set[str]) -> list
     return [((labels[k], True),) for k in kinds]
 
 
-def _rule_parts(statement: Statement, labels: Sequence[str]) -> list[Part]:
+def _rule_parts(statement: Statement, labels: Sequence[str]) -> list[Branch]:
     """Return the one part of a rule: its head, a literal of a label atom, and its body."""
     formula = statement.formula
     body, head = formula.args if formula.kind == "implies" else (TRUE, formula)
@@ -370,13 +378,8 @@ def _count(node: Formula, parts: list[Formula]) -> Formula:
     """Return a cardinality without the parts that are known."""
     bound = node.label - sum(part is TRUE for part in parts)
     left = tuple(part for part in parts if part is not TRUE and part is not FALSE)
-    above, below = bound > len(left), bound < 0  # more wanted than there are; more there than wanted
-    if node.kind == "atleast":
-        if bound <= 0 or above:
-            return TRUE if bound <= 0 else FALSE
-    elif node.kind == "atmost":
-        if below or bound >= len(left):
-            return FALSE if below else TRUE
-    elif below or above or not left:
-        return FALSE if below or above else TRUE
-    return make(node.kind, bound, left)
+    least = 0 if node.kind == "atmost" else bound
+    most = len(left) if node.kind == "atleast" else bound
+    if least > len(left) or most < 0:  # more wanted than there are; more there than wanted
+        return FALSE
+    return TRUE if least <= 0 and most >= len(left) else make(node.kind, bound, left)

@@ -10,7 +10,6 @@ hybrid cost learns p(x) from every row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
@@ -21,8 +20,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from lbm.arrays import Bools, Floats, Ints, slices
-from lbm.training.boltzmann.chains import Block, Chains, draw_noise, sweep
+from lbm.arrays import Bools, slices
+from lbm.training.boltzmann.chains import Chains, draw_noise, sweep
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
 
@@ -49,7 +48,7 @@ class Pattern:
     Attributes
     ----------
     rows
-        Their numbers.
+        Their numbers, as the other numbers are a tensor.
     summed
         Missing columns that touch hidden units: those whose worlds are to be summed.
     apart
@@ -58,10 +57,15 @@ class Pattern:
         The facts that are missing: places within ``summed``, and their patterns.
     """
 
-    rows: Ints
-    summed: Ints
-    apart: Ints
-    parts: tuple[Fact, ...]
+    rows: Tensor
+    summed: Tensor
+    apart: Tensor
+    parts: tuple[Fact, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether they miss nothing."""
+        return not len(self.summed) + len(self.apart)
 
     @property
     def completions(self) -> int:
@@ -73,54 +77,50 @@ class Pattern:
         """Whether they are few enough to be summed."""
         return self.completions <= 1 << MAX_SUMMED
 
-    def worlds(self) -> Floats:
-        """Return every way, shape (completions, summed)."""
-        return every_way(np.zeros(len(self.summed)), self.parts)
+    def worlds(self, x: Tensor) -> Tensor:
+        """Return every way, shape (completions, summed), as numbers like those of ``x``."""
+        every = every_way(np.zeros(len(self.summed)), self.parts)
+        return torch.as_tensor(every, dtype=x.dtype, device=x.device)
 
 
-def find_patterns(network: Network, x: Tensor, blocks: Sequence[Block] = ()) -> list[Pattern]:
-    """Return the patterns of missing values among rows; complete rows are in none."""
+def find_patterns(network: Network, x: Tensor) -> list[Pattern]:
+    """Return the patterns of missing values among rows, that of the complete ones first."""
     missing = torch.isnan(x).cpu().numpy()
-    rows = np.flatnonzero(missing.any(axis=1))
-    if not len(rows):
-        return []
-    touching = _touching(network)
-    groups = [(block.columns.tolist(), block.patterns.cpu().numpy()) for block in blocks]
+
+    def numbers(chosen: Bools) -> Tensor:
+        return torch.as_tensor(np.flatnonzero(chosen), device=x.device)
+
+    if not missing.any():
+        nothing = numbers(np.zeros(0, dtype=bool))
+        return [Pattern(numbers(np.ones(len(x), dtype=bool)), nothing, nothing)]
+    touching = np.full(len(network.knowledge.columns), network.hidden > 0)  # which columns touch hidden units
+    touching[network.used.cpu().numpy()] = True
+    groups = network.together
     for together, _ in groups:  # they are filled in together, or not at all: whole groups touch
         touching[together] = touching[together].any()
-    packed = np.packbits(missing[rows], axis=1)
+    packed = np.packbits(missing, axis=1)
     _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     found = []
-    for number, representative in enumerate(first.tolist()):
-        gone = missing[rows[representative]]
+    for number, gone in enumerate(missing[first]):
         summed = np.flatnonzero(gone & touching)
         parts = facts_of(summed.tolist(), groups)
         places = tuple((np.searchsorted(summed, columns), patterns) for columns, patterns in parts)
-        mine = rows[which.ravel() == number]
-        found.append(Pattern(mine, summed, np.flatnonzero(gone & ~touching), places))
+        mine = numbers(which.ravel() == number)
+        found.append(Pattern(mine, numbers(gone & touching), numbers(gone & ~touching), places))
     return found
-
-
-def _touching(network: Network) -> Bools:
-    """Return which columns touch hidden units, shape (columns,)."""
-    touching = np.full(len(network.knowledge.columns), network.hidden > 0)
-    touching[network.used.cpu().numpy()] = True
-    return touching
 
 
 def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
     """Return -F(x_seen, k) of the rows of one pattern, exactly: shape (rows of the pattern, classes)."""
-    device, dtype = x.device, x.dtype
-    columns = torch.as_tensor(pattern.summed, device=device)
-    worlds = torch.as_tensor(pattern.worlds(), dtype=dtype, device=device)
-    rows = torch.nan_to_num(x[torch.as_tensor(pattern.rows, device=device)], nan=0.0)
+    columns, worlds = pattern.summed, pattern.worlds(x)
+    rows = torch.nan_to_num(x[pattern.rows], nan=0.0)
     # Inputs are linear in x: what each missing column adds is learned from as many rows as there are columns.
     probe = x.new_zeros(len(columns) + 1, x.shape[1])
     probe[torch.arange(len(columns)), columns] = 1.0
     reached = network.feature_inputs(probe)
     added = worlds @ (reached[:-1] - reached[-1])
     worth = worlds @ network.visible_bias[columns]
-    apart = softplus(network.visible_bias[torch.as_tensor(pattern.apart, device=device)]).sum()
+    apart = softplus(network.visible_bias[pattern.apart]).sum()
     inputs = network.feature_inputs(rows)
     seen = rows @ network.visible_bias + apart
 
@@ -139,48 +139,53 @@ def summed_scores(network: Network, x: Tensor, pattern: Pattern) -> Tensor:
     return torch.cat(parts) + seen[:, None]
 
 
-def predict_log_probabilities(
-    network: Network, x: Tensor, *, blocks: Sequence[Block] = (), seed: int = 0
-) -> tuple[Tensor, Bools]:
-    """Return log p(k | x_seen), shape (rows, classes), and which rows are exact, shape (rows,).
+def exact_rows(network: Network, x: Tensor) -> Bools:
+    """Return which rows are summed exactly, shape (rows,): others miss too many values, and are sampled."""
+    exact = torch.ones(len(x), dtype=torch.bool)
+    for pattern in find_patterns(network, x):
+        exact[pattern.rows.cpu()] = pattern.exact
+    return exact.numpy()
 
-    A row that is not exact was sampled, with random numbers that depend on ``seed`` and on the row alone.
+
+def predict_log_probabilities(network: Network, x: Tensor, *, seed: int = 0) -> Tensor:
+    """Return log p(k | x_seen), shape (rows, classes).
+
+    A row that is not exact is sampled, with random numbers that depend on ``seed`` and on the row alone.
     """
-    exact = np.ones(len(x), dtype=bool)
     with torch.no_grad():
-        complete = ~torch.isnan(x).any(dim=1)
         out = x.new_zeros(len(x), network.classes)
-        step = max(1, CHUNK // max(1, network.units * network.classes, x.shape[1]))
-        numbers = torch.nonzero(complete)[:, 0]
-        for part in (numbers[places] for places in slices(len(numbers), step)):
-            out[part] = network.log_scores(x[part])
-        for pattern in find_patterns(network, x, blocks):
-            if pattern.exact:
-                out[torch.as_tensor(pattern.rows, device=x.device)] = summed_scores(network, x, pattern)
+        sampled = x.new_zeros(len(x), dtype=torch.bool)
+        for pattern in find_patterns(network, x):
+            if pattern.complete:
+                step = max(1, CHUNK // max(1, network.units * network.classes, x.shape[1]))
+                for places in slices(len(pattern.rows), step):
+                    part = pattern.rows[places]
+                    out[part] = network.log_scores(x[part])
+            elif pattern.exact:
+                out[pattern.rows] = summed_scores(network, x, pattern)
             else:
-                exact[pattern.rows] = False
-        rows = np.flatnonzero(~exact)
+                sampled[pattern.rows] = True
         step = max(1, 4 * CHUNK // ((BURN + DRAWS) * (network.units + x.shape[1] + 1)))
-        for places in slices(len(rows), step):
-            part = torch.as_tensor(rows[places], device=x.device)
-            out[part] = _sampled(network, x[part], blocks, seed)
-        return torch.log_softmax(out, dim=1), exact
+        rows = torch.nonzero(sampled)[:, 0]
+        for part in (rows[places] for places in slices(len(rows), step)):
+            out[part] = _sampled(network, x[part], seed)
+        return torch.log_softmax(out, dim=1)
 
 
-def _sampled(network: Network, x: Tensor, blocks: Sequence[Block], seed: int) -> Tensor:
+def _sampled(network: Network, x: Tensor, seed: int) -> Tensor:
     """Return the log of the mean of p(k | x_seen, x_missing) over draws of x_missing given x_seen."""
     missing = torch.isnan(x)
     noise = _row_noise(x, (BURN + DRAWS + 1, network.units + x.shape[1] + 1), seed)
-    chains = _begin(network, x, missing, noise[:, 0, : x.shape[1]])
+    chains = begin_chains(network, x, missing, noise[:, 0, : x.shape[1]])
     mean = x.new_zeros(len(x), network.classes)
     for number in range(1, BURN + DRAWS + 1):
-        chains = sweep(network, chains, noise[:, number], missing=missing, blocks=blocks)
+        chains = sweep(network, chains, noise[:, number], missing=missing)
         if number > BURN:
             mean += torch.softmax(network.log_scores(chains.x), dim=1)
     return torch.log(mean / DRAWS)
 
 
-def _begin(network: Network, x: Tensor, missing: Tensor, uniform: Tensor) -> Chains:
+def begin_chains(network: Network, x: Tensor, missing: Tensor, uniform: Tensor) -> Chains:
     """Return chains whose missing atoms are drawn from the columns' own biases."""
     guess = (uniform < torch.sigmoid(network.visible_bias)).to(x.dtype)
     filled = torch.where(missing, guess, x)
@@ -199,18 +204,13 @@ def _row_noise(x: Tensor, shape: tuple[int, int], seed: int) -> Tensor:
 
 @torch.no_grad()
 def complete(
-    network: Network,
-    x: Tensor,
-    generator: torch.Generator,
-    *,
-    blocks: Sequence[Block] = (),
-    kinds: Tensor | None = None,
+    network: Network, x: Tensor, generator: torch.Generator, *, kinds: Tensor | None = None
 ) -> Tensor:
     """Return rows filled in by a short chain, given what was seen of them and the class if it is known."""
     missing = torch.isnan(x)
-    begun = _begin(network, x, missing, draw_noise(network, len(x), generator)[:, network.units : -1])
+    begun = begin_chains(network, x, missing, draw_noise(network, len(x), generator)[:, network.units : -1])
     chains = begun if kinds is None else Chains(begun.x, kinds)
     for _ in range(TRAINING_SWEEPS):
         noise = draw_noise(network, len(x), generator)
-        chains = sweep(network, chains, noise, missing=missing, blocks=blocks, keep_kinds=kinds is not None)
+        chains = sweep(network, chains, noise, missing=missing, keep_kinds=kinds is not None)
     return chains.x

@@ -10,17 +10,19 @@ s_j(x, k) = κ_j (signs_j·(x, L_k) - positive_j + ε): one number per formula i
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, cast
 
 import numpy as np
 import torch
 from scipy.sparse import csc_array, hstack
 from torch import Tensor, nn
+from torch.nn import functional
 
 from lbm.arrays import Floats, Ints, slices
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
-from lbm.training.boltzmann import sums
+from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
 
 CHUNK: Final = 1 << 22
@@ -32,7 +34,15 @@ DENSE: Final = 1 << 24
 LITERALS: Final = ("tied", "free")
 
 
-softplus = sums.softplus
+class ColumnGroup(nn.Module):
+    """Columns that hold one fact together, and the patterns they can have, shape (patterns, columns).
+
+    Of a one-hot group exactly one is true; thresholds of one number are true from some place on.
+    """
+
+    def __init__(self, columns: Tensor, patterns: Tensor) -> None:
+        super().__init__()
+        self.columns, self.patterns = nn.Buffer(columns), nn.Buffer(patterns)
 
 
 class Network(nn.Module):
@@ -61,6 +71,8 @@ class Network(nn.Module):
         The number of hidden units beside those of the knowledge.
     literals
         ``tied`` or ``free``.
+    groups
+        Columns that hold one fact together, and the patterns they can have.
     seed
         Of the random weights. They are drawn in double precision: every ``dtype`` starts alike.
     """
@@ -71,6 +83,7 @@ class Network(nn.Module):
         *,
         hidden: int = 0,
         literals: str = "tied",
+        groups: Groups = (),
         dtype: torch.dtype = torch.float32,
         device: str = "cpu",
         seed: int = 0,
@@ -98,6 +111,8 @@ class Network(nn.Module):
         self.visible_bias = learned(np.zeros(columns))
         self.label_bias = learned(np.zeros(labels))
         self.patterns = known(label_patterns(labels))
+        together = (ColumnGroup(known(numbers, torch.int64), known(ways)) for numbers, ways in groups)
+        self.groups = cast("Sequence[ColumnGroup]", nn.ModuleList(together))
 
         # Units without label atoms weigh the same for every class: first in line, they are easily skipped.
         signs = knowledge.signs.tocoo()
@@ -157,6 +172,11 @@ class Network(nn.Module):
     def classes(self) -> int:
         """The number of classes."""
         return int(self.patterns.shape[0])
+
+    @property
+    def together(self) -> Groups:
+        """Columns that hold one fact together, and the patterns they can have, as arrays."""
+        return [(group.columns.tolist(), group.patterns.cpu().numpy()) for group in self.groups]
 
     @torch.no_grad()
     def start_at(self, zeros: Ints, ones: Ints) -> None:
@@ -300,7 +320,7 @@ class Network(nn.Module):
         speaking = inputs[:, inputs.shape[1] - self.knowledge.units + self.silent :]
         if not self.one_head:
             speaking = speaking[:, self.head_units - self.silent]
-        gain = sums.gains(speaking, self._head_weights(strength))
+        gain: Tensor = _Gains.apply(speaking, self._head_weights(strength))  # type: ignore[no-untyped-call]
         if len(self.label_bias) == 1:
             by_label = gain.sum(dim=1, keepdim=True)
         else:
@@ -313,7 +333,8 @@ class Network(nn.Module):
         """Return d·L_k + Σ_j log(1 + exp s_j(x, k)) over the units that are not knowledge."""
         added = self.patterns @ self.label_weights  # (classes, hidden)
         step = max(1, CHUNK // max(1, inputs.numel()))
-        parts = [sums.class_sums(inputs, added[part]) for part in slices(self.classes, step)]
+        sums = _ClassSums.apply
+        parts = [sums(inputs, added[part]) for part in slices(self.classes, step)]  # type: ignore[no-untyped-call]
         scores = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return scores + self.patterns @ self.label_bias
 
@@ -356,3 +377,43 @@ def to_machine(network: Network) -> Machine:
         unit=known.unit,
         theory=Theory.from_parts(names, known.statements),
     )
+
+
+# --- sums, with their gradients written out: training spends most of its time here ----------------
+
+
+def softplus(x: Tensor) -> Tensor:
+    """Return log(1 + exp x), exact to the last digits of a double."""
+    return functional.softplus(x, threshold=40.0)
+
+
+class _ClassSums(torch.autograd.Function):
+    """Σ_j log(1 + exp(s_ij + t_kj)), (rows, classes), from (rows, units) and (classes, units)."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, added: Tensor) -> Tensor:
+        every = inputs[:, None, :] + added
+        ctx.save_for_backward(every)
+        return softplus(every).sum(dim=2)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor]:
+        (every,) = ctx.saved_tensors
+        pull = torch.sigmoid(every).mul_(slopes[0][:, :, None])
+        return pull.sum(dim=1), pull.sum(dim=0)
+
+
+class _Gains(torch.autograd.Function):
+    """log(1 + exp(s_ij + t_j)) - log(1 + exp s_ij), shape (rows, units)."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, added: Tensor) -> Tensor:
+        on = inputs + added
+        ctx.save_for_backward(inputs, on)
+        return softplus(on).sub_(softplus(inputs))
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor]:
+        inputs, on = ctx.saved_tensors
+        pull = torch.sigmoid(on).mul_(slopes[0])
+        return torch.addcmul(pull, torch.sigmoid(inputs), slopes[0], value=-1), pull.sum(dim=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
 from reprlib import repr as shown
@@ -40,34 +40,30 @@ class Group:
     kind
         ``boolean``: one atom with the column's own name; ``threshold``: an atom per cut; ``category``: an
         atom per category, at most one of them true; ``constant`` and ``empty``: no atoms.
-    atoms
-        Their names.
     cuts
         Of thresholds, ascending: atom i is true where the value is at most ``cuts[i]``.
     categories
         Of categories, by their text, in alphabetical order.
+    atoms
+        Their names.
     """
 
     column: str
     kind: Kind
-    atoms: tuple[str, ...] = ()
     cuts: tuple[float, ...] = ()
     categories: tuple[str, ...] = ()
+    atoms: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = [self.column] if self.kind == "boolean" else []
+        names += [f"{self.column} <= {repr(cut).removesuffix('.0')}" for cut in self.cuts]
+        names += [f"{self.column} = {category}" for category in self.categories]
+        if names == [""]:
+            raise ValueError("a column of 0 and 1 names an atom, and this one has an empty name: rename it")
+        object.__setattr__(self, "atoms", tuple(atom_name(_one_line(name)) for name in names))
 
 
 # --- names ---------------------------------------------------------------------------------------
-
-
-def make_group(
-    column: str, kind: Kind, *, cuts: tuple[float, ...] = (), categories: tuple[str, ...] = ()
-) -> Group:
-    """Return the group of a column, with the names of its atoms."""
-    names = [column] if kind == "boolean" else []
-    names += [f"{column} <= {repr(cut).removesuffix('.0')}" for cut in cuts]
-    names += [f"{column} = {category}" for category in categories]
-    if names == [""]:
-        raise ValueError("a column of 0 and 1 names an atom, and this one has an empty name: rename it")
-    return Group(column, kind, tuple(atom_name(_one_line(name)) for name in names), cuts, categories)
 
 
 def distinct_atoms(groups: Iterable[Group]) -> list[str]:
@@ -170,32 +166,27 @@ def describe(values: Any, name: str, *, thresholds: int, classes: Ints | None, m
     x = read_numbers(values, name)
     if x is None:
         return _describe_labels(*read_labels(values), name, max_categories)
-    return describe_numbers(x, name, thresholds=thresholds, classes=classes)
-
-
-def describe_numbers(x: Floats, name: str, *, thresholds: int, classes: Ints | None) -> Group:
-    """Return the group of a column of numbers, where NaN is missing."""
     seen = ~np.isnan(x)
     values, counts = np.unique(x[seen], return_counts=True)
     if len(values) < 2:
-        return make_group(name, "constant" if len(values) else "empty")
+        return Group(name, "constant" if len(values) else "empty")
     if values.tolist() == [0, 1]:
-        return make_group(name, "boolean")
+        return Group(name, "boolean")
     places = np.zeros(0, dtype=np.int64)
     if classes is not None:
         places = _telling_places(x[seen], classes[seen], values, counts, thresholds)
     if not len(places):
         places = _even_places(counts, thresholds)
     cuts = tuple(_cut(float(values[i]), float(values[i + 1])) for i in places)
-    return make_group(name, "threshold", cuts=cuts)
+    return Group(name, "threshold", cuts=cuts)
 
 
 def _describe_labels(codes: Ints, texts: list[str], name: str, most: int) -> Group:
     counts = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
     found = sorted((-count, text) for count, text in zip(counts, texts, strict=True) if count)
     if len(found) < 2:
-        return make_group(name, "constant" if found else "empty")
-    return make_group(name, "category", categories=tuple(sorted(text for _, text in found[:most])))
+        return Group(name, "constant" if found else "empty")
+    return Group(name, "category", categories=tuple(sorted(text for _, text in found[:most])))
 
 
 def _cut(below: float, above: float) -> float:

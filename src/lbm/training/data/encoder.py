@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from numbers import Integral
 from reprlib import repr as shown
@@ -30,10 +30,8 @@ from lbm.training.data.columns import (
     Kind,
     check_truth,
     describe,
-    describe_numbers,
     distinct_atoms,
     encode,
-    make_group,
     prepare,
     read_numbers,
 )
@@ -126,21 +124,18 @@ class AtomEncoder(TransformerMixin, TableEstimator):  # type: ignore[misc]  # sc
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the atoms of each column of ``X``, shape (rows, columns); ``supervised`` looks at ``y``."""
-        _check_parameters(self.thresholds, self.method, self.max_categories, self.names, self.dtype)
+        _check_parameters(self)
         table = self._read(X, reset=True)
         classes = None
         if self.method == "supervised" and y is not None:
             check_consistent_length(table, y)
             check_classification_targets(y)
             classes = np.unique(column_or_1d(y), return_inverse=True)[1]
-        options: dict[str, Any] = {"thresholds": self.thresholds, "classes": classes}
+        options: dict[str, Any] = {"thresholds": self.thresholds, "max_categories": self.max_categories}
         columns = []
         for i, name in enumerate(column_names(self, table, self.names)):
-            if sparse.issparse(table):
-                columns.append(describe_numbers(_distinguishing(table, i, name), name, **options))
-            else:
-                values = column_of(table, i)
-                columns.append(describe(values, name, **options, max_categories=self.max_categories))
+            values = _distinguishing(table, i, name) if sparse.issparse(table) else column_of(table, i)
+            columns.append(describe(values, name, classes=classes, **options))
         self._keep(tuple(columns))
         return self
 
@@ -177,7 +172,7 @@ class AtomEncoder(TransformerMixin, TableEstimator):  # type: ignore[misc]  # sc
                 )
             if not hasattr(self, "feature_names_in_"):
                 pairs = zip(groups, given, strict=True)
-                groups = [make_group(name, g.kind, cuts=g.cuts, categories=g.categories) for g, name in pairs]
+                groups = [replace(group, column=name) for group, name in pairs]
             elif given != list(self.feature_names_in_):
                 raise ValueError("input_features is not equal to feature_names_in_: leave it out")
         return np.array(distinct_atoms(groups), dtype=object)
@@ -205,7 +200,8 @@ class AtomEncoder(TransformerMixin, TableEstimator):  # type: ignore[misc]  # sc
         _check_keys(state, ("parameters", "named", "columns"), "an encoder's state")
         parameters, named, entries = state["parameters"], state["named"], state["columns"]
         _check_keys(parameters, _PARAMETERS, "an encoder's parameters")
-        _check_parameters(*(parameters[name] for name in _PARAMETERS))
+        encoder = cls(**parameters)
+        _check_parameters(encoder)
         if not isinstance(named, bool):
             raise ValueError(f"expected true or false for 'named', got {shown(named)}")
         if not isinstance(entries, list) or not entries:
@@ -213,7 +209,6 @@ class AtomEncoder(TransformerMixin, TableEstimator):  # type: ignore[misc]  # sc
         columns = tuple(_read_entry(entry) for entry in entries)
         names = [group.column for group in columns]
         _check_distinct(names)
-        encoder = cls(**parameters)
         encoder._keep(columns)
         encoder.n_features_in_ = len(names)
         if named:
@@ -323,8 +318,10 @@ def _dense(table: Any, i: int, name: str) -> Floats:
 # --- checks --------------------------------------------------------------------------------------
 
 
-def _check_parameters(thresholds: Any, method: Any, max_categories: Any, names: Any, dtype: Any) -> None:
-    for name, value in (("thresholds", thresholds), ("max_categories", max_categories)):
+def _check_parameters(encoder: AtomEncoder) -> None:
+    method, names, dtype = encoder.method, encoder.names, encoder.dtype
+    for name in ("thresholds", "max_categories"):
+        value: Any = getattr(encoder, name)
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a whole number from 1 up, got {shown(value)}")
     if not isinstance(method, str) or method not in ("quantile", "supervised"):
@@ -381,4 +378,4 @@ def _read_entry(entry: Any) -> Group:
         plain = isinstance(categories, list) and all(isinstance(text, str) for text in categories)
         if not plain or not categories or len(set(categories)) < len(categories):
             raise ValueError(f"expected distinct categories of column {shown(name)}, got {shown(categories)}")
-    return make_group(name, kind, cuts=tuple(cuts), categories=tuple(categories))
+    return Group(name, kind, cuts=tuple(cuts), categories=tuple(categories))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from lbm.arrays import Bytes, Ints, slices
+from lbm.arrays import Ints, slices
 
 MISSING: Final = 255
 """What stands for a missing value in bytes, beside 0 and 1."""
@@ -19,67 +18,37 @@ COUNTED: Final = 1024
 """Rows that are dense at once while they are counted."""
 
 
-class Rows(Protocol):
-    """Rows of a table, a few at a time, as dense tensors with NaN where a value is missing."""
+class Rows:
+    """Rows of a table, a few at a time, as dense tensors with NaN where a value is missing.
 
-    def __len__(self) -> int: ...
+    Parameters
+    ----------
+    values
+        Shape (rows, columns): an array of numbers; a sparse matrix, made dense one batch at a time; or an
+        array of bytes 0, 1 and MISSING, made numbers one batch at a time.
+    """
+
+    def __init__(self, values: Any, *, dtype: torch.dtype, device: str = "cpu") -> None:
+        self.values, self.dtype, self.device, self.gaps = values, dtype, device, False
+        if not isinstance(values, np.ndarray):
+            self.values = csr_array(values)
+        elif values.dtype == np.uint8:
+            self.gaps = any((values[part] == MISSING).any() for part in slices(len(values), 4096))
+        else:
+            # torch warns of arrays it could not write into, such as those of pandas; nobody writes into them.
+            self.values = torch.as_tensor(np.require(values, requirements="W"), dtype=dtype, device=device)
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
 
     def batch(self, indices: Ints) -> Tensor:
         """Return these rows, shape (indices, columns)."""
-        ...
-
-
-class DenseRows:
-    """Rows of an array."""
-
-    def __init__(self, x: ArrayLike, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
-        # torch warns of arrays it could not write into, such as those of pandas; nobody writes into them.
-        self.x = torch.as_tensor(np.require(x, requirements="W"), dtype=dtype, device=device)
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def batch(self, indices: Ints) -> Tensor:
-        """Return these rows, shape (indices, columns)."""
-        return self.x[torch.from_numpy(indices)]
-
-
-class SparseRows:
-    """Rows of a sparse matrix, made dense one batch at a time."""
-
-    def __init__(self, x: csr_array, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
-        self.x, self.dtype, self.device = x, dtype, device
-
-    def __len__(self) -> int:
-        return int(self.x.shape[0])
-
-    def batch(self, indices: Ints) -> Tensor:
-        """Return these rows, shape (indices, columns)."""
-        return torch.as_tensor(self.x[indices].toarray(), dtype=self.dtype, device=self.device)
-
-
-class CompactRows:
-    """Rows of 0, 1 and MISSING in bytes, shape (rows, columns), made numbers one batch at a time."""
-
-    def __init__(self, values: Bytes, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> None:
-        self.values, self.dtype, self.device = values, dtype, device
-        self.gaps = any((values[part] == MISSING).any() for part in slices(len(values), 4096))
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def batch(self, indices: Ints) -> Tensor:
-        """Return these rows, shape (indices, columns), with NaN where a value is missing."""
-        found = torch.from_numpy(self.values[indices])
-        x = found.to(device=self.device, dtype=self.dtype)
-        return x.masked_fill_(found.to(self.device) == MISSING, torch.nan) if self.gaps else x
-
-
-def rows_of(x: Any, *, dtype: torch.dtype, device: str) -> Rows:
-    """Return rows of an array or of a sparse matrix."""
-    if isinstance(x, np.ndarray):
-        return DenseRows(x, dtype=dtype, device=device)
-    return SparseRows(csr_array(x), dtype=dtype, device=device)
+        if isinstance(self.values, Tensor):
+            return self.values[torch.from_numpy(indices)]
+        found = self.values[indices]
+        part = torch.as_tensor(found if isinstance(found, np.ndarray) else found.toarray())
+        x = part.to(device=self.device, dtype=self.dtype)
+        return x.masked_fill_(part.to(self.device) == MISSING, torch.nan) if self.gaps else x
 
 
 def count_values(rows: Rows) -> tuple[Ints, Ints]:

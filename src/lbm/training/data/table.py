@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from lbm.arrays import Floats
 from lbm.training.boltzmann.knowledge import known_as
-from lbm.training.data.columns import check_truth, make_group, read_numbers
+from lbm.training.data.columns import Group, check_truth, read_numbers
 from lbm.training.data.encoder import AtomEncoder, check_distinct, check_table, column_of
 
 ENCODE: Final = ("auto", "never")
@@ -49,7 +49,7 @@ class Layout:
         return mine if self.encoder is None else (*mine, *self.encoder.get_feature_names_out().tolist())
 
     @property
-    def blocks(self) -> list[tuple[list[int], Floats]]:
+    def groups(self) -> list[tuple[list[int], Floats]]:
         """Atoms that hold one fact together, by their numbers, and the patterns they can have."""
         found: list[tuple[list[int], Floats]] = []
         first = len(self.plain)
@@ -117,7 +117,7 @@ def fit_layout(
             plain.append(i)
     encoder = None
     if encoded:
-        encoder = AtomEncoder(names=[columns[i] for i in encoded]).fit(_bare(_columns(table, encoded)))
+        encoder = AtomEncoder(names=[columns[i] for i in encoded]).fit(_columns(table, encoded))
         encoder = extend_encoder(encoder, mentioned)
         left["constant"] += encoder.constant_
         left["empty"] += encoder.empty_
@@ -167,7 +167,7 @@ def extend_encoder(encoder: AtomEncoder, mentioned: Iterable[str]) -> AtomEncode
                 cut = float(value)
             except ValueError:
                 continue
-            if np.isfinite(cut) and make_group(entry["name"], "threshold", cuts=(cut,)).atoms == (name,):
+            if np.isfinite(cut) and Group(entry["name"], "threshold", cuts=(cut,)).atoms == (name,):
                 entry["kind"] = "threshold"
                 entry["cuts"] = sorted({*entry.get("cuts", ()), cut})
         elif relation == "=" and (bare or entry["kind"] == "category"):
@@ -183,25 +183,21 @@ def read_atoms(table: Any, layout: Layout, *, dtype: Any = np.float64, strict: C
     numbers now: those above a half count as 1, unless the atom's number is among ``strict``.
     """
     names = [layout.columns[i] for i in layout.plain]
-    plain = _truths(_columns(table, list(layout.plain)), names, strict)
+    plain = _truths(_columns(table, layout.plain), names, strict)
     parts = [plain]
     if layout.encoder is not None:
-        parts.append(layout.encoder.transform(_bare(_columns(table, list(layout.encoded)))))
+        parts.append(layout.encoder.transform(_columns(table, layout.encoded)))
     if _is_sparse(plain):
         return sparse.csr_array(sparse.hstack(parts, format="csr", dtype=dtype))
     return np.concatenate(parts, axis=1, dtype=dtype) if len(parts) > 1 else plain.astype(dtype, copy=False)
 
 
-def _columns(table: Any, numbers: list[int]) -> Any:
+def _columns(table: Any, numbers: Sequence[int]) -> Any:
+    """Return columns without names of their own: an encoder has them, and would compare them again."""
     if isinstance(table, pd.DataFrame):
-        return table.iloc[:, numbers]
+        return table.iloc[:, list(numbers)].set_axis(range(len(numbers)), axis=1)
     everything = len(numbers) == table.shape[1]
-    return table if everything else table[:, numbers]
-
-
-def _bare(table: Any) -> Any:
-    """Return a table without names of its own: the encoder has them, and would compare them again."""
-    return table.set_axis(range(table.shape[1]), axis=1) if isinstance(table, pd.DataFrame) else table
+    return table if everything else table[:, list(numbers)]
 
 
 def _truths(table: Any, names: list[str], strict: Collection[int]) -> Any:

@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csc_array
 
 from lbm.arrays import Bools, Floats, Ints, slices
-from lbm.knowledge.formula import atom_name, quote
+from lbm.knowledge.formula import quote
 from lbm.knowledge.theory import shown
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Fact, Groups, every_way, facts_of
-from lbm.training.boltzmann.knowledge import label_patterns
+from lbm.training.boltzmann.knowledge import atom_of, label_patterns
 
 if TYPE_CHECKING:
     from lbm.training.boltzmann.network import Network
@@ -52,11 +52,12 @@ TERMS: Final = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Classifier:
-    """A machine, and how many of its atoms, the last, are label atoms."""
+class LabelledMachine:
+    """A machine, how many of its atoms, the last, are labels, and columns that hold one fact together."""
 
     machine: Machine
     labels: int
+    groups: Groups = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -114,7 +115,7 @@ class Classifier:
         return out + (x @ self.machine.visible_bias[: len(self.columns)])[:, None] if joint else out
 
 
-def as_classifier(source: Source, labels: Sequence[str] = ()) -> Classifier:
+def as_classifier(source: Source, labels: Sequence[str] = ()) -> LabelledMachine:
     """Return a network, or a machine whose last atoms are ``labels``, as a classifier."""
     if isinstance(source, Machine):
         if not labels or source.atoms[-len(labels) :] != tuple(labels):
@@ -122,12 +123,12 @@ def as_classifier(source: Source, labels: Sequence[str] = ()) -> Classifier:
                 f"expected labels= to name the last atoms of the machine, which end in "
                 f"{', '.join(source.atoms[-3:])}, got {', '.join(labels) or 'none'}"
             )
-        return Classifier(source, len(labels))
+        return LabelledMachine(source, len(labels))
     from lbm.training.boltzmann.network import to_machine
 
     if not source.knowledge.labels:
         raise ValueError("expected a machine with label atoms, got one without: it has no classes to compare")
-    return Classifier(to_machine(source), len(source.knowledge.labels))
+    return LabelledMachine(to_machine(source), len(source.knowledge.labels), source.together)
 
 
 def unit_literals(machine: Machine, unit: int) -> tuple[list[int], list[float]]:
@@ -139,17 +140,9 @@ def unit_literals(machine: Machine, unit: int) -> tuple[list[int], list[float]]:
     return numbers[order].tolist(), weights[order].tolist()
 
 
-def known_as(name: str) -> str | None:
-    """Return a column's name as atoms carry it; None where no atom can have it."""
-    try:
-        return atom_name(name)
-    except ValueError:
-        return None
-
-
 def literal_text(name: str, truth: bool) -> str:
     """Return a literal as the text format writes it."""
-    known = known_as(name)
+    known = atom_of(name)
     return ("" if truth else "~") + (repr(name) if known is None else quote(known))
 
 
@@ -240,14 +233,14 @@ def explain_rows(
     others: ArrayLike | None = None,
     labels: Sequence[str] = (),
     classes: Sequence[object] | None = None,
-    groups: Groups = (),
 ) -> list[Explanation]:
     """Return an explanation per row.
 
     Parameters
     ----------
     source
-        A network; or a machine, whose last atoms are then ``labels``.
+        A network, whose columns that hold one fact together are completed together; or a machine, whose last
+        atoms are then ``labels``.
     x
         Rows, shape (rows, columns); NaN is a missing value, see :class:`Explanation`.
     kinds, others
@@ -255,8 +248,6 @@ def explain_rows(
         most likely class, and the most likely of the others.
     classes
         The classes as they are to be called; by default by their label atoms.
-    groups
-        Columns that hold one fact together, which completions respect.
 
     Examples
     --------
@@ -274,7 +265,7 @@ def explain_rows(
     names = model.class_names() if classes is None else tuple(map(str, classes))
     if len(names) != len(model.patterns):
         raise ValueError(f"expected {len(model.patterns)} classes, got {len(names)}: {', '.join(names)}")
-    filled, certain = complete_rows(model, rows, groups)
+    filled, certain = complete_rows(model, rows)
     scores = model.scores(filled)
     chosen = _chosen(scores.argmax(axis=1) if kinds is None else kinds, len(rows), names)
     rest = scores.copy()
@@ -318,7 +309,7 @@ def _chosen(kinds: ArrayLike, rows: int, names: Sequence[str]) -> Ints:
     return found
 
 
-def unit_text(model: Classifier, unit: int) -> str:
+def unit_text(model: LabelledMachine, unit: int) -> str:
     """Return what a hidden unit stands for: the formulae it serves, or its largest weights."""
     machine = model.machine
     formulae = machine.units[unit].formulae
@@ -338,7 +329,7 @@ def unit_text(model: Classifier, unit: int) -> str:
 # --- missing values ------------------------------------------------------------------------------
 
 
-def complete_rows(model: Classifier, x: Floats, groups: Groups = ()) -> tuple[Floats, Bools]:
+def complete_rows(model: LabelledMachine, x: Floats) -> tuple[Floats, Bools]:
     """Return rows with their missing values as in the most likely completion, p(x_missing | x_seen).
 
     Beyond MAX_COMPLETIONS a completion is improved, one missing fact at a time, until none makes it more
@@ -346,23 +337,23 @@ def complete_rows(model: Classifier, x: Floats, groups: Groups = ()) -> tuple[Fl
     """
     filled, certain = x.copy(), np.ones(len(x), dtype=bool)
     for number in np.flatnonzero(np.isnan(x).any(axis=1)).tolist():
-        parts = facts_of(np.flatnonzero(np.isnan(x[number])).tolist(), groups)
+        parts = facts_of(np.flatnonzero(np.isnan(x[number])).tolist(), model.groups)
         filled[number, np.isnan(x[number])] = 0.0
         certain[number] = prod(len(patterns) for _, patterns in parts) <= MAX_COMPLETIONS
         filled[number] = (_best_of_all if certain[number] else _climb)(model, filled[number], parts)
     return filled, certain
 
 
-def _likelihoods(model: Classifier, rows: Floats) -> Floats:
+def _likelihoods(model: LabelledMachine, rows: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(model.scores(rows, joint=True), axis=1))
 
 
-def _best_of_all(model: Classifier, row: Floats, parts: Sequence[Fact]) -> Floats:
+def _best_of_all(model: LabelledMachine, row: Floats, parts: Sequence[Fact]) -> Floats:
     every = every_way(row, parts)
     return np.asarray(every[_likelihoods(model, every).argmax()])
 
 
-def _climb(model: Classifier, row: Floats, parts: Sequence[Fact]) -> Floats:
+def _climb(model: LabelledMachine, row: Floats, parts: Sequence[Fact]) -> Floats:
     bias = model.machine.visible_bias
     for columns, patterns in parts:
         row[columns] = patterns[(patterns @ bias[columns]).argmax()]

@@ -9,7 +9,7 @@ An extracted classifier is a theory: class k has the log-odds score(x, k) - scor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from heapq import heappop, heappush
@@ -22,22 +22,23 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import lsqr
 
 from lbm.arrays import Floats, Ints
-from lbm.knowledge.formula import Formula, atom, conjunction, exactly, holds
+from lbm.knowledge.formula import atom, exactly, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
 from lbm.machine.rbm import Machine
+from lbm.training.boltzmann.conjectures import cube_formula
 from lbm.training.boltzmann.facts import Groups, facts_of
+from lbm.training.boltzmann.knowledge import Numbers, atom_of, known_as, ordered
 from lbm.training.explanations.explain import (
-    Classifier,
+    LabelledMachine,
     Source,
     as_classifier,
     as_rows,
-    known_as,
     literal_text,
     unit_literals,
 )
-from lbm.training.explanations.faithful import Numbers, fit_rules, ordered
+from lbm.training.explanations.faithful import fit_rules
 
 METHODS: Final = ("faithful", "confidence")
 
@@ -154,7 +155,7 @@ def rules_of_machine(machine: Machine, *, pieces: int = PIECES) -> Theory:
     for unit in range(machine.hidden):
         for cube, value in _cubes_of_unit(machine, unit, pieces):
             found[cube] = found.get(cube, 0.0) + value
-    rules = ((_formula(cube, machine.atoms), value) for cube, value in found.items() if cube)
+    rules = ((cube_formula(cube, machine.atoms), value) for cube, value in found.items() if cube)
     weighed = ((formula, _weight(value / machine.epsilon, digits=12)) for formula, value in rules)
     return Theory([Statement(formula, weight) for formula, weight in weighed if weight], atoms=machine.atoms)
 
@@ -192,10 +193,6 @@ def _cubes_of_unit(machine: Machine, unit: int, pieces: int) -> Iterator[tuple[N
             yield ordered((*cube, literal)), slope * gain
 
 
-def _formula(cube: Iterable[int], atoms: Sequence[str]) -> Formula:
-    return conjunction(atom(atoms[n - 1]) if n > 0 else ~atom(atoms[-n - 1]) for n in cube)
-
-
 def _weight(value: float, *, digits: int) -> Weight:
     rounded = Decimal(f"{value:.{digits}g}")
     return int(rounded) if rounded == rounded.to_integral_value() else rounded
@@ -213,7 +210,6 @@ def extract_rules(
     max_rules: int = 40,
     fidelity: float = 0.99,
     labels: Sequence[str] = (),
-    groups: Groups = (),
     seed: int = 0,
 ) -> Extraction:
     """Return weighted rules that stand for a trained machine.
@@ -229,7 +225,8 @@ def extract_rules(
     Parameters
     ----------
     source
-        A network; or a machine, whose last atoms are then ``labels``.
+        A network, whose columns that hold one fact together are drawn together; or a machine, whose last
+        atoms are then ``labels``.
     x
         Rows that rules are fitted to and fidelity is measured on, shape (rows, columns); those with missing
         values are left out. They need no classes: more rows make rules that are faithful to more. None: rows
@@ -238,8 +235,6 @@ def extract_rules(
         Numbers of the classes, shape (rows,), for accuracy alone.
     max_rules, fidelity
         Of ``faithful``: at most so many rules, and no more once so large a share of rows agrees.
-    groups
-        Columns that hold one fact together, which drawn rows respect.
     seed
         Of every draw.
     """
@@ -253,18 +248,20 @@ def extract_rules(
     rows, kinds = _given(model, x, y, random)
     drawn = not len(rows)
     if drawn:
-        rows, kinds = draw_rows(len(model.columns), FITTED_ROWS, random, groups), None
+        rows, kinds = draw_rows(len(model.columns), FITTED_ROWS, random, model.groups), None
     wanted = model.scores(rows)
     first = len(model.columns) + 1  # the number of the first label atom
     if method == "confidence":
-        found = [(cube, value, _formula(cube, model.machine.atoms)) for cube, value in fixed_points(model)]
+        found = [
+            (cube, value, cube_formula(cube, model.machine.atoms)) for cube, value in fixed_points(model)
+        ]
     else:
         part = random.permutation(len(rows))[:FITTED_ROWS]
         found = []
         for body, label, value in fit_rules(model, rows[part], wanted[part], max_rules, fidelity):
             head = (first + label) * (1 if value > 0 else -1)
-            said = _formula([head], model.machine.atoms)
-            formula = _formula(body, model.machine.atoms) >> said if body else said
+            said = cube_formula([head], model.machine.atoms)
+            formula = cube_formula(body, model.machine.atoms) >> said if body else said
             found.append(((*body, head), abs(value), formula))
     drifts, by_cube = _drifts(source, model.machine)
     statements, rules = [], []
@@ -276,7 +273,7 @@ def extract_rules(
             rules.append(Rule(str(statements[-1]), float(weight), literals, moved))
     if model.labels > 1:
         statements.append(Statement(exactly(1, *map(atom, model.label_atoms))))
-    theory = Theory(statements, atoms=[name for name in model.machine.atoms if known_as(name) is not None])
+    theory = Theory(statements, atoms=[name for name in model.machine.atoms if atom_of(name) is not None])
     behind = [_behind(theory_scores(theory, model, rows)), _behind(wanted)]
     predicted, chosen = (gaps.argmin(axis=1) for gaps in behind)
     return Extraction(
@@ -300,7 +297,7 @@ def _behind(scores: Floats) -> Floats:
 
 
 def _given(
-    model: Classifier, x: Any, y: ArrayLike | None, random: np.random.Generator
+    model: LabelledMachine, x: Any, y: ArrayLike | None, random: np.random.Generator
 ) -> tuple[Floats, Ints | None]:
     """Return the rows that miss nothing, at most MEASURED_ROWS of them, and their classes."""
     if x is None:
@@ -331,21 +328,21 @@ def draw_rows(columns: int, number: int, random: np.random.Generator, groups: Gr
     return rows
 
 
-def theory_scores(theory: Theory, model: Classifier, x: Floats) -> Floats:
+def theory_scores(theory: Theory, model: LabelledMachine, x: Floats) -> Floats:
     """Return the score of every row and class in a theory over columns and label atoms, (rows, classes)."""
     world: dict[str, Any] = {
-        known_as(name) or name: values for name, values in zip(model.columns, x.T > 0.5, strict=True)
+        known_as(name): values for name, values in zip(model.columns, x.T > 0.5, strict=True)
     }
     scores = np.zeros((len(x), len(model.patterns)))
     for k, pattern in enumerate(model.patterns):
-        world |= {known_as(name) or name: v > 0 for name, v in zip(model.label_atoms, pattern, strict=True)}
+        world |= {known_as(name): v > 0 for name, v in zip(model.label_atoms, pattern, strict=True)}
         for statement in theory:
             if statement.weight is not None:
                 scores[:, k] += float(statement.weight) * np.asarray(holds(statement.formula, world))
     return scores
 
 
-def fixed_points(model: Classifier) -> Iterator[tuple[Numbers, float]]:
+def fixed_points(model: LabelledMachine) -> Iterator[tuple[Numbers, float]]:
     """Yield literals and confidence of the hidden units that keep a label atom, see :func:`extract_rules`."""
     for unit in range(model.machine.hidden):
         numbers, weights = map(np.array, unit_literals(model.machine, unit))

@@ -8,7 +8,7 @@ L_k are the label atoms of class k.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.arrays import Bools, Floats
-from lbm.training.explanations.explain import Classifier, known_as, unit_literals
+from lbm.training.boltzmann.knowledge import Numbers, atom_of, ordered
+from lbm.training.explanations.explain import LabelledMachine, unit_literals
 
 COLUMNS: Final = 256
 """Columns that bodies are made of: those that move hidden units most, and these the classes."""
@@ -49,16 +50,8 @@ NEWTON_STEPS: Final = 30
 LEAST_STEP: Final = 1e-10
 """The share of its cost that a step must gain for another one to follow."""
 
-Numbers = tuple[int, ...]
-"""A conjunction: signed numbers of atoms from 1, in the order of the atoms."""
-
 Fitted = list[tuple[Numbers, int, float]]
 """Bodies, the label atom of each by its number, and what it gains where the body is true."""
-
-
-def ordered(cube: Iterable[int]) -> Numbers:
-    """Return literals in the order of the atoms."""
-    return tuple(sorted(cube, key=abs))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,7 +65,7 @@ class _Fit:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Task:
+class _Goal:
     """Rows as truth values, shape (columns, rows), and the machine's p(k | x), shape (rows, classes)."""
 
     truth: Bools
@@ -133,11 +126,11 @@ class _Task:
         return np.asarray(slope**2 / (bend + np.float32(DAMPING * self.rows)))
 
 
-def fit_rules(model: Classifier, x: Floats, scores: Floats, most: int, enough: float) -> Fitted:
+def fit_rules(model: LabelledMachine, x: Floats, scores: Floats, most: int, enough: float) -> Fitted:
     """Return at most ``most`` rules whose P(y | x) is near to softmax(scores), shape (rows, classes)."""
     wanted = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
-    task = _Task(np.ascontiguousarray(x.T > 0.5), wanted, model.patterns)
-    grown = [_grow(task, model, most, enough, negative) for negative in (False, True)]
+    goal = _Goal(np.ascontiguousarray(x.T > 0.5), wanted, model.patterns)
+    grown = [_grow(goal, model, most, enough, negative) for negative in (False, True)]
 
     def worth(fit: _Fit) -> tuple[float, int, int]:
         return min(fit.agreement, enough), -len(fit.rules), -sum(len(body) for body, _ in fit.rules)
@@ -147,10 +140,10 @@ def fit_rules(model: Classifier, x: Floats, scores: Floats, most: int, enough: f
     return sorted(found, key=lambda rule: (not rule[0], -abs(rule[2])))
 
 
-def _grow(task: _Task, model: Classifier, most: int, enough: float, negative: bool) -> _Fit:
+def _grow(goal: _Goal, model: LabelledMachine, most: int, enough: float, negative: bool) -> _Fit:
     """Return rules grown one at a time, then thinned out; only with ``negative`` bodies negate literals."""
-    literals = _usable_literals(task, model, negative)
-    known, tried = _bodies(model, task, literals)
+    literals = _usable_literals(goal, model, negative)
+    known, tried = _bodies(model, goal, literals)
     rules: list[tuple[Numbers, int]] = [
         ((), k) for k in range(model.labels if model.labels <= most // 2 else 0)
     ]
@@ -158,30 +151,30 @@ def _grow(task: _Task, model: Classifier, most: int, enough: float, negative: bo
     known = [rule for rule in known if rule not in rules]
     rules += known if len(rules) + len(known) <= most else []
     first = len(rules)
-    best = fit = task.fit(rules, np.zeros(0))
-    pooled, singles = task.features(tried), task.features([(n,) for n in literals])
+    best = fit = goal.fit(rules, np.zeros(0))
+    pooled, singles = goal.features(tried), goal.features([(n,) for n in literals])
     while tried and len(fit.rules) < most and best.agreement < enough:
-        gains = task.gains(pooled, fit)
+        gains = goal.gains(pooled, fit)
         leaders = np.argsort(-gains.max(axis=1), kind="stable")[:REFINED].tolist()
-        improved = (_improve(task, fit, tried[i], int(gains[i].argmax()), literals, singles) for i in leaders)
+        improved = (_improve(goal, fit, tried[i], int(gains[i].argmax()), literals, singles) for i in leaders)
         _, body, label = max(improved)
         if (body, label) in fit.rules:
             break  # its weight is as good as it gets
-        fit = task.fit([*fit.rules, (body, label)], fit.weights)
+        fit = goal.fit([*fit.rules, (body, label)], fit.weights)
         best = fit if fit.agreement > best.agreement else best
-    return _thin(task, best, min(enough, best.agreement), first)
+    return _thin(goal, best, min(enough, best.agreement), first)
 
 
 def _improve(
-    task: _Task, fit: _Fit, body: Numbers, label: int, literals: Sequence[int], singles: NDArray[np.float32]
+    goal: _Goal, fit: _Fit, body: Numbers, label: int, literals: Sequence[int], singles: NDArray[np.float32]
 ) -> tuple[float, Numbers, int]:
     """Return the gain of a body that literals were added to and dropped from while it grew, and the body."""
     worth = 0.0
     while True:
         shorter = [tuple(n for n in body if n != gone) for gone in body] if len(body) > 1 else []
-        features = task.features([body, *shorter])
-        longer = task.gains(singles, fit, features[0][:, None])[:, label]
-        worth, *less = task.gains(features, fit)[:, label].tolist()
+        features = goal.features([body, *shorter])
+        longer = goal.gains(singles, fit, features[0][:, None])[:, label]
+        worth, *less = goal.gains(features, fit)[:, label].tolist()
         if longer.max() > WORTH_A_LITERAL * worth:
             body = ordered((*body, literals[int(longer.argmax())]))
         elif less and max(less) > worth:
@@ -190,27 +183,27 @@ def _improve(
             return worth, body, label
 
 
-def _thin(task: _Task, fit: _Fit, least: float, first: int) -> _Fit:
+def _thin(goal: _Goal, fit: _Fit, least: float, first: int) -> _Fit:
     """Return rules without those that can go, the lightest first; the first ones, of the knowledge, stay."""
     light = np.argsort(abs(fit.weights[first:]), kind="stable") + first
     for rule in [fit.rules[i] for i in light.tolist()]:
         place = fit.rules.index(rule)
-        fewer = task.fit(fit.rules[:place] + fit.rules[place + 1 :], np.delete(fit.weights, place))
+        fewer = goal.fit(fit.rules[:place] + fit.rules[place + 1 :], np.delete(fit.weights, place))
         fit = fewer if fewer.agreement >= least else fit
     return fit
 
 
-def _usable_literals(task: _Task, model: Classifier, negative: bool) -> list[int]:
+def _usable_literals(goal: _Goal, model: LabelledMachine, negative: bool) -> list[int]:
     """Return the literals that bodies are made of: of columns that vary, and move classes most."""
-    reach, mean = model.patterns @ model.label_weights, task.truth.mean(axis=1)
+    reach, mean = model.patterns @ model.label_weights, goal.truth.mean(axis=1)
     moves = (abs(model.column_weights) @ np.ptp(reach, axis=0)) * np.sqrt(mean * (1 - mean))
     strongest = np.argsort(-moves, kind="stable").tolist()[:COLUMNS]
-    columns = sorted(i for i in strongest if moves[i] > 0 and known_as(model.columns[i]) is not None)
+    columns = sorted(i for i in strongest if moves[i] > 0 and atom_of(model.columns[i]) is not None)
     return [n for i in columns for n in ((i + 1, -i - 1) if negative else (i + 1,))]
 
 
 def _bodies(
-    model: Classifier, task: _Task, literals: Sequence[int]
+    model: LabelledMachine, goal: _Goal, literals: Sequence[int]
 ) -> tuple[list[tuple[Numbers, int]], list[Numbers]]:
     """Return bodies and labels of units that are cubes, and the bodies to be tried.
 
@@ -218,7 +211,7 @@ def _bodies(
     input over rows is below, it takes literals that switch it on, else literals that switch it off: those
     that move the mean most, as many as it takes, and the short conjunctions of the strongest.
     """
-    usable, columns, mean = set(literals), {abs(n) for n in literals}, task.truth.mean(axis=1)
+    usable, columns, mean = set(literals), {abs(n) for n in literals}, goal.truth.mean(axis=1)
     reach = model.patterns @ model.label_weights
     levels = (
         model.machine.hidden_bias + mean @ model.column_weights + (reach.max(axis=0) + reach.min(axis=0)) / 2
@@ -251,6 +244,6 @@ def _bodies(
         for size in range(1, LONGEST + 1):
             tried |= dict.fromkeys(map(ordered, combinations(ranked[:STRONGEST], size)))
     bodies = list(tried)
-    true = task.features(bodies) > 0
+    true = goal.features(bodies) > 0
     _, firsts = np.unique(np.packbits(true, axis=1), axis=0, return_index=True)  # of those true alike
-    return list(known), [bodies[i] for i in sorted(firsts.tolist()) if 0 < true[i].sum() < task.rows]
+    return list(known), [bodies[i] for i in sorted(firsts.tolist()) if 0 < true[i].sum() < goal.rows]

@@ -12,7 +12,7 @@ products of matrices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -23,10 +23,11 @@ from torch import Tensor
 
 from lbm.arrays import slices
 from lbm.errors import LimitExceeded
-from lbm.training.boltzmann.chains import Block, Chains, sweep
-from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, Pattern, find_patterns
+from lbm.training.boltzmann.chains import sweep
+from lbm.training.boltzmann.missing import BURN, MAX_SUMMED, begin_chains, find_patterns
 from lbm.training.boltzmann.network import Network, softplus
-from lbm.training.gradients.descent import CONFIDENCE_RATE, Progress, adam_step
+from lbm.training.gradients.descent import Progress, adam_step
+from lbm.training.gradients.quick import CONFIDENCE_RATE
 
 CHUNK: Final = 1 << 20
 """Hidden inputs held at once while rows are weighed."""
@@ -196,7 +197,7 @@ def ascend(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilledRows:
     """Some rows, and the ways to fill in what they miss.
 
     Attributes
@@ -222,52 +223,80 @@ class Part:
     shares: Tensor
     energies: Tensor | None
 
+    def hidden_means(self) -> Tensor:
+        """Return p(h_j = 1 | what was seen), shape (rows, units)."""
+        return (self.shares.exp()[:, :, None] * torch.sigmoid(self.inputs)).sum(dim=1)
+
+    def reconstructions(self) -> Tensor:
+        """Return σ(b + W p(h | what was seen)), shape (rows, columns)."""
+        return torch.sigmoid(self.flat.visible_inputs(self.hidden_means()))
+
+    def free_energies(self) -> Tensor:
+        """Return F(what was seen), shape (rows,)."""
+        if self.energies is None:
+            raise LimitExceeded(
+                f"the free energy of a row is summed over up to {MAX_SUMMED} missing atoms (limit MAX_SUMMED)"
+                f", and row {int(self.rows[0])} misses more: fill some in, for example from reconstruct",
+                limit="MAX_SUMMED",
+                value=MAX_SUMMED,
+            )
+        return self.energies
+
+    def pseudo_likelihoods(self) -> Tensor:
+        """Return Σ_i log p(x_i | all other atoms seen) over the atoms seen, shape (rows,).
+
+        1/p(x_i | others) = 1 + Σ_ways p(way | seen) exp(F(way) - F(way with x_i flipped))
+        """
+        usual = softplus(self.inputs).sum(dim=2)
+        total = torch.zeros_like(usual[:, 0])
+        for column in range(self.x.shape[1]):
+            values = self.x[:, column]
+            flip = 1 - 2 * torch.nan_to_num(values, nan=0.0)[:, None]
+            flipped = softplus(self.inputs + flip[:, :, None] * self.flat.weights[column]).sum(dim=2)
+            odds = self.shares + flipped - usual + flip * self.flat.visible_bias[column]
+            total -= torch.where(torch.isnan(values), 0.0, softplus(torch.logsumexp(odds, dim=1)))
+        return total
+
 
 @torch.no_grad()
-def parts(
-    network: Network, x: Tensor, blocks: Sequence[Block] = (), *, ways: int, seed: int
-) -> Iterator[Part]:
+def fill_rows(network: Network, x: Tensor, *, ways: int, seed: int) -> Iterator[FilledRows]:
     """Yield all rows of ``x``, shape (rows, columns), NaN where missing, a bounded number at a time.
 
     Rows with more than ``ways`` ways to fill them in have some drawn by Gibbs sampling, with random numbers
     that depend on ``seed`` and on the row alone.
     """
-    flat, none = flatten(network), np.zeros(0, dtype=np.int64)
-    whole = np.flatnonzero(~torch.isnan(x).any(dim=1).cpu().numpy())
-    for pattern in (Pattern(whole, none, none, ()), *find_patterns(network, x, blocks)):
-        numbers = torch.as_tensor(pattern.rows, device=x.device)
+    flat = flatten(network)
+    for pattern in find_patterns(network, x):
         if pattern.completions > ways:
             step = max(1, 4 * CHUNK // ((BURN + KEPT + 1) * CHAINS * (network.units + x.shape[1] + 1)))
-            for rows in (numbers[part] for part in slices(len(numbers), step)):
-                filled = _fill(network, x[rows], blocks, seed)
+            for rows in (pattern.rows[places] for places in slices(len(pattern.rows), step)):
+                filled = _fill(network, x[rows], seed)
                 inputs = flat.hidden_inputs(filled.flatten(0, 1)).reshape(*filled.shape[:2], -1)
                 shares = inputs.new_full(inputs.shape[:2], -float(np.log(filled.shape[1])))
-                yield Part(flat, rows, x[rows], inputs, shares, None)
+                yield FilledRows(flat, rows, x[rows], inputs, shares, None)
             continue
-        summed = torch.as_tensor(pattern.summed, device=x.device)
-        worlds = torch.as_tensor(pattern.worlds(), dtype=x.dtype, device=x.device)
-        added, worth = worlds @ flat.weights[summed], worlds @ flat.visible_bias[summed]
-        apart = softplus(flat.visible_bias[torch.as_tensor(pattern.apart, device=x.device)]).sum()
+        worlds = pattern.worlds(x)
+        added, worth = worlds @ flat.weights[pattern.summed], worlds @ flat.visible_bias[pattern.summed]
+        apart = softplus(flat.visible_bias[pattern.apart]).sum()
         step = max(1, CHUNK // (len(worlds) * max(1, network.units)))
-        for rows in (numbers[part] for part in slices(len(numbers), step)):
+        for rows in (pattern.rows[places] for places in slices(len(pattern.rows), step)):
             seen = torch.nan_to_num(x[rows], nan=0.0)
             inputs = flat.hidden_inputs(seen)[:, None] + added
             logs = softplus(inputs).sum(dim=2) + worth
             total = torch.logsumexp(logs, dim=1)
             energies = -(total + seen @ flat.visible_bias + apart)
-            yield Part(flat, rows, x[rows], inputs, logs - total[:, None], energies)
+            yield FilledRows(flat, rows, x[rows], inputs, logs - total[:, None], energies)
 
 
-def _fill(network: Network, rows: Tensor, blocks: Sequence[Block], seed: int) -> Tensor:
+def _fill(network: Network, rows: Tensor, seed: int) -> Tensor:
     """Return draws of rows given what was seen of them, shape (rows, CHAINS x KEPT, columns)."""
     shape = (BURN + KEPT + 1, CHAINS, network.units + rows.shape[1] + 1)
     drawn = torch.stack([_noise_of(row, shape, seed) for row in rows], dim=1).flatten(1, 2)
     many = rows.repeat_interleave(CHAINS, dim=0)
-    missing, kinds = torch.isnan(many), torch.zeros(len(many), dtype=torch.int64, device=rows.device)
-    guess = drawn[0][:, network.units : -1] < torch.sigmoid(network.visible_bias)
-    chains, kept = Chains(torch.where(missing, guess.to(rows.dtype), many), kinds), []
+    missing, kept = torch.isnan(many), []
+    chains = begin_chains(network, many, missing, drawn[0][:, network.units : -1])
     for number, uniform in enumerate(drawn[1:]):
-        chains = sweep(network, chains, uniform, missing=missing, blocks=blocks, keep_kinds=True)
+        chains = sweep(network, chains, uniform, missing=missing, keep_kinds=True)
         if number >= BURN:
             kept.append(chains.x.reshape(len(rows), CHAINS, -1))
     return torch.cat(kept, dim=1)
@@ -277,47 +306,8 @@ def _noise_of(row: Tensor, shape: tuple[int, ...], seed: int) -> Tensor:
     """Return uniform numbers that depend on the seed and on this row alone."""
     text = row.float().cpu().numpy().tobytes()
     digest = blake2b(text, digest_size=8, key=seed.to_bytes(8, "little")).digest()
-    generator = torch.Generator(device=row.device)
-    generator.manual_seed(int.from_bytes(digest, "little") >> 1)
+    generator = torch.Generator(device=row.device).manual_seed(int.from_bytes(digest, "little") >> 1)
     return torch.rand(shape, generator=generator, dtype=row.dtype, device=row.device)
-
-
-def hidden_means(part: Part) -> Tensor:
-    """Return p(h_j = 1 | what was seen), shape (rows, units)."""
-    return (part.shares.exp()[:, :, None] * torch.sigmoid(part.inputs)).sum(dim=1)
-
-
-def reconstructions(part: Part) -> Tensor:
-    """Return σ(b + W p(h | what was seen)), shape (rows, columns)."""
-    return torch.sigmoid(part.flat.visible_inputs(hidden_means(part)))
-
-
-def free_energies(part: Part) -> Tensor:
-    """Return F(what was seen), shape (rows,)."""
-    if part.energies is None:
-        raise LimitExceeded(
-            f"the free energy of a row is summed over up to {MAX_SUMMED} missing atoms (limit MAX_SUMMED), "
-            f"and row {int(part.rows[0])} misses more: fill some in, for example from reconstruct",
-            limit="MAX_SUMMED",
-            value=MAX_SUMMED,
-        )
-    return part.energies
-
-
-def pseudo_likelihoods(part: Part) -> Tensor:
-    """Return Σ_i log p(x_i | all other atoms seen) over the atoms seen, shape (rows,).
-
-    1/p(x_i | others) = 1 + Σ_ways p(way | seen) exp(F(way) - F(way with x_i flipped))
-    """
-    usual = softplus(part.inputs).sum(dim=2)
-    total = torch.zeros_like(usual[:, 0])
-    for column in range(part.x.shape[1]):
-        values = part.x[:, column]
-        flip = 1 - 2 * torch.nan_to_num(values, nan=0.0)[:, None]
-        flipped = softplus(part.inputs + flip[:, :, None] * part.flat.weights[column]).sum(dim=2)
-        odds = part.shares + flipped - usual + flip * part.flat.visible_bias[column]
-        total -= torch.where(torch.isnan(values), 0.0, softplus(torch.logsumexp(odds, dim=1)))
-    return total
 
 
 @torch.no_grad()

@@ -10,7 +10,6 @@ Rows may miss values: x is then what was seen of them, see :mod:`lbm.training.bo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lbm.training.boltzmann.chains import Block, Chains, draw_noise, sweep
+from lbm.training.boltzmann.chains import Chains, draw_noise, sweep
 from lbm.training.boltzmann.missing import COMPLETIONS, complete, find_patterns, summed_scores
 from lbm.training.boltzmann.network import Network, softplus
 
@@ -89,7 +88,6 @@ def batch_cost(
     *,
     generator: torch.Generator,
     chains: Chains | None = None,
-    blocks: Sequence[Block] = (),
     gaps: bool = True,
     rows: int = 1,
 ) -> tuple[Tensor, Chains | None]:
@@ -115,7 +113,7 @@ def batch_cost(
     scores = None
     gaps = gaps and bool(torch.isnan(x).any())
     if cost.discriminative:
-        seen = _seen_scores(network, x, generator, blocks) if gaps else None
+        seen = _seen_scores(network, x, generator) if gaps else None
         scores = network.log_scores(x, joint=bool(cost.generative)) if seen is None else seen
         surprise = functional.cross_entropy(scores, kinds, reduction="none")
         if cost.unaided and network.hidden and network.knowledge.units:
@@ -123,13 +121,13 @@ def batch_cost(
         terms.append(weights @ surprise * (cost.discriminative / len(x)))
     if cost.generative:
         if gaps:
-            x, at_data = _seen_energies(network, x, kinds, generator, blocks)
+            x, at_data = _seen_energies(network, x, kinds, generator)
         else:
             every = network.log_scores(x, joint=True) if scores is None else scores
             at_data = -every.gather(1, kinds[:, None])[:, 0]
         states = chains if cost.persistent and chains is not None else Chains(x, kinds)
         for _ in range(cost.steps):
-            states = sweep(network, states, draw_noise(network, len(states.x), generator), blocks=())
+            states = sweep(network, states, draw_noise(network, len(states.x), generator))
         at_states = free_energies(network, states)
         if cost.persistent:
             chains, expected = states, weights.mean() * at_states.mean()
@@ -171,18 +169,17 @@ def penalty(network: Network, cost: Cost) -> Tensor:
     return total
 
 
-def _seen_scores(network: Network, x: Tensor, generator: torch.Generator, blocks: Sequence[Block]) -> Tensor:
+def _seen_scores(network: Network, x: Tensor, generator: torch.Generator) -> Tensor:
     """Return scores whose softmax is p(k | x_seen): exact where the sum is, else over a few completions."""
     scores = x.new_zeros(len(x), network.classes)
-    whole = torch.nonzero(~torch.isnan(x).any(dim=1))[:, 0]
-    if len(whole):
-        scores = scores.index_add(0, whole, network.log_scores(x[whole]))
-    for pattern in find_patterns(network, x, blocks):
-        rows = torch.as_tensor(pattern.rows, device=x.device)
-        if pattern.exact:
+    for pattern in find_patterns(network, x):
+        rows = pattern.rows
+        if pattern.complete:
+            found = network.log_scores(x[rows])
+        elif pattern.exact:
             found = summed_scores(network, x, pattern)
         else:
-            filled = complete(network, x[rows].repeat(COMPLETIONS, 1), generator, blocks=blocks)
+            filled = complete(network, x[rows].repeat(COMPLETIONS, 1), generator)
             each = torch.log_softmax(network.log_scores(filled), dim=1)
             found = torch.logsumexp(each.reshape(COMPLETIONS, len(rows), -1), dim=0)
         scores = scores.index_add(0, rows, found)
@@ -190,22 +187,21 @@ def _seen_scores(network: Network, x: Tensor, generator: torch.Generator, blocks
 
 
 def _seen_energies(
-    network: Network, x: Tensor, kinds: Tensor, generator: torch.Generator, blocks: Sequence[Block]
+    network: Network, x: Tensor, kinds: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Return rows filled in for chains to begin at, and F(x_seen, k), whose gradient is that of -log p̃."""
-    filled = complete(network, x, generator, blocks=blocks, kinds=kinds)
+    filled = complete(network, x, generator, kinds=kinds)
     energies = x.new_zeros(len(x))
-    whole = torch.nonzero(~torch.isnan(x).any(dim=1))[:, 0]
-    if len(whole):
-        energies = energies.index_add(0, whole, free_energies(network, Chains(x[whole], kinds[whole])))
-    for pattern in find_patterns(network, x, blocks):
-        rows = torch.as_tensor(pattern.rows, device=x.device)
-        if pattern.exact:
+    for pattern in find_patterns(network, x):
+        rows = pattern.rows
+        if pattern.complete:
+            found = free_energies(network, Chains(x[rows], kinds[rows]))
+        elif pattern.exact:
             found = -summed_scores(network, x, pattern).gather(1, kinds[rows][:, None])[:, 0]
         else:  # completions given the class: the mean of their gradients is the gradient of the sum
             many = x[rows].repeat(COMPLETIONS, 1)
             classes = kinds[rows].repeat(COMPLETIONS)
-            more = Chains(complete(network, many, generator, blocks=blocks, kinds=classes), classes)
+            more = Chains(complete(network, many, generator, kinds=classes), classes)
             found = free_energies(network, more).reshape(COMPLETIONS, len(rows)).mean(dim=0)
         energies = energies.index_add(0, rows, found)
     return filled, energies

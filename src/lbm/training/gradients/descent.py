@@ -17,13 +17,12 @@ from torch import Tensor
 
 from lbm.arrays import Floats, Ints, slices
 from lbm.errors import TrainingDiverged
-from lbm.training.boltzmann.chains import Block, Chains
-from lbm.training.boltzmann.facts import Groups
+from lbm.training.boltzmann.chains import Chains
 from lbm.training.boltzmann.missing import predict_log_probabilities
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.rows import Rows
 from lbm.training.gradients.costs import Cost, batch_cost
-from lbm.training.gradients.quick import Quick, suits
+from lbm.training.gradients.quick import CONFIDENCE_RATE, FIRST, SECOND, Quick, suits
 
 MIN_ROWS: Final = 5
 """Rows that every class needs before some are put aside for validation."""
@@ -34,19 +33,13 @@ MIN_JUDGES: Final = 30
 TOLERANCE: Final = 1e-4
 """By how much a cost must fall to count as better."""
 
-CONFIDENCE_RATE: Final = 10.0
-"""How many times faster than weights confidences are learned: they are few and begin far from 0."""
-
-FIRST, SECOND = 0.9, 0.999
-"""Adam's decay rates, β1 and β2."""
-
 SHUFFLE, SAMPLE, SPLIT = range(3)
 """What random numbers are for: no two purposes share a stream."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Data:
-    """Rows with a class and a weight each; blocks of columns hold one fact together.
+    """Rows with a class and a weight each.
 
     ``kinds`` numbers the classes, shape (rows,); ``weights`` has mean 1 over the rows trained on; ``gaps``
     says whether a value may be missing.
@@ -55,7 +48,6 @@ class Data:
     rows: Rows
     kinds: Ints
     weights: Floats
-    blocks: tuple[Block, ...] = ()
     gaps: bool = True
 
 
@@ -220,8 +212,9 @@ def _update(
     x, kinds, weights = data.rows.batch(indices), data.kinds[indices], data.weights[indices]
     if quick is not None:
         progress.updates += 1
-        options = {"rate": (plan.learning_rate, CONFIDENCE_RATE), "decay": (FIRST, SECOND)}
-        found = quick.step(cost, x.numpy(), kinds, weights, rows=rows, number=progress.updates, **options)
+        found = quick.step(
+            cost, x.numpy(), kinds, weights, rows=rows, rate=plan.learning_rate, number=progress.updates
+        )
         return _finite(found, progress)
     device = network.weights.device
     generator = torch.Generator(device=device)
@@ -235,7 +228,6 @@ def _update(
         torch.as_tensor(weights, dtype=x.dtype, device=device),
         generator=generator,
         chains=progress.chains,
-        blocks=data.blocks,
         gaps=data.gaps,
         rows=rows,
     )
@@ -278,7 +270,7 @@ def judge(
     """Return the weighted mean of -log p(k | x) over these rows, and their weighted accuracy."""
     total = right = weight = 0.0
     for part in (rows[places] for places in slices(len(rows), size)):
-        found, _ = predict_log_probabilities(network, data.rows.batch(part), blocks=data.blocks, seed=seed)
+        found = predict_log_probabilities(network, data.rows.batch(part), seed=seed)
         logs, kinds, weights = found.cpu().numpy(), data.kinds[part], data.weights[part]
         total -= float(weights @ logs[np.arange(len(part)), kinds])
         right += float(weights @ (logs.argmax(axis=1) == kinds))
@@ -352,12 +344,3 @@ def from_state(network: Network, tensors: Mapping[str, Tensor], facts: Mapping[s
     progress.best_cost = float("inf") if facts["best_cost"] is None else float(facts["best_cost"])
     progress.history = [Epoch(**epoch) for epoch in facts["history"]]
     return progress
-
-
-def blocks_of(groups: Groups, *, dtype: torch.dtype, device: str) -> tuple[Block, ...]:
-    """Return blocks from (columns, patterns) pairs."""
-    made = []
-    for columns, patterns in groups:
-        numbers = torch.as_tensor(list(columns), dtype=torch.int64, device=device)
-        made.append(Block(numbers, torch.as_tensor(np.asarray(patterns), dtype=dtype, device=device)))
-    return tuple(made)

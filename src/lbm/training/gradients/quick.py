@@ -10,7 +10,7 @@ and both give the same slopes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,12 @@ from torch import Tensor
 from lbm.arrays import Ints
 from lbm.training.boltzmann.network import Network
 from lbm.training.gradients.costs import Cost
+
+CONFIDENCE_RATE: Final = 10.0
+"""How many times faster than weights confidences are learned: they are few and begin far from 0."""
+
+FIRST, SECOND = 0.9, 0.999
+"""Adam's decay rates, β1 and β2."""
 
 Array = NDArray[np.floating[Any]]
 
@@ -56,34 +62,23 @@ class Quick:
 
     @np.errstate(over="ignore", invalid="ignore")  # a cost that is no number is noticed, once
     def step(
-        self,
-        cost: Cost,
-        x: Array,
-        kinds: Ints,
-        weights: Array,
-        *,
-        rows: int,
-        rate: tuple[float, float],
-        decay: tuple[float, float],
-        number: int,
+        self, cost: Cost, x: Array, kinds: Ints, weights: Array, *, rows: int, rate: float, number: int
     ) -> float:
         """Move every parameter along its slope and return the cost.
 
-        As :func:`lbm.training.gradients.descent.adam_step`. ``rate`` is Adam's, and by how much confidences
-        are faster; ``decay`` its β1 and β2; ``number`` counts the steps from 1.
+        As :func:`lbm.training.gradients.descent.adam_step`; ``number`` counts the steps from 1.
         """
         value, slopes = self.slopes(cost, x, kinds, weights.astype(x.dtype, copy=False), rows=rows)
-        early, late = decay
         for name, slope in slopes.items():
             first, second = self.first[name], self.second[name]
-            first += (1 - early) * (slope - first)
-            second *= late
-            second += (1 - late) * slope * slope
+            first += (1 - FIRST) * (slope - first)
+            second *= SECOND
+            second += (1 - SECOND) * slope * slope
             spread = np.sqrt(second)
-            spread /= (1 - late**number) ** 0.5
+            spread /= (1 - SECOND**number) ** 0.5
             spread += 1e-8
-            fast = rate[1] if name == "raw_confidence" else 1.0
-            self.parameters[name] -= rate[0] * fast / (1 - early**number) * (first / spread)
+            fast = CONFIDENCE_RATE if name == "raw_confidence" else 1.0
+            self.parameters[name] -= rate * fast / (1 - FIRST**number) * (first / spread)
         return value
 
     def slopes(

@@ -27,13 +27,13 @@ from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
-from lbm.training.boltzmann.knowledge import label_names, label_patterns
-from lbm.training.boltzmann.missing import find_patterns, predict_log_probabilities
-from lbm.training.boltzmann.network import Network, to_machine
+from lbm.training.boltzmann.knowledge import known_as, label_names, label_patterns
+from lbm.training.boltzmann.missing import exact_rows, predict_log_probabilities
+from lbm.training.boltzmann.network import Network
 from lbm.training.data.examples import Examples
-from lbm.training.data.rows import CompactRows, Rows, count_values
+from lbm.training.data.rows import Rows, count_values
 from lbm.training.data.table import Layout, layout_of_names, read_atoms, read_table
-from lbm.training.explanations.explain import Explanation, explain_rows, known_as
+from lbm.training.explanations.explain import Explanation, as_classifier, explain_rows
 from lbm.training.explanations.extract import Extraction, extract_rules
 from lbm.training.gradients.costs import Cost, cost_of
 from lbm.training.gradients.descent import (
@@ -228,10 +228,10 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         progress.position, progress.total = 0, 0.0  # fit may have been stopped within an epoch
         plan = replace(self._plan(len(numbers)), max_epochs=progress.epoch + 1, max_seconds=None)
         every = np.arange(len(numbers), dtype=np.int64)
-        for _ in steps(progress, data, cost, plan, train=every, validation=every[:0]):
+        run = TrainingRun(self, data, numbers, cost, plan, train=every, validation=every[:0])
+        for _ in run.steps(progress):
             pass
-        self._keep(progress, data, numbers)
-        return self
+        return run.finish(progress)
 
     @classmethod
     def from_knowledge(
@@ -302,13 +302,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def exact(self, X: Any) -> Bools:
         """Return which rows are predicted exactly; the others miss so many values that they are sampled."""
-        found = []
-        for x in self._chunks(X):
-            exact = np.ones(len(x), dtype=bool)
-            for pattern in find_patterns(self.network_, torch.tensor(x), self._blocks(torch.float64, "cpu")):
-                exact[pattern.rows] = pattern.exact
-            found.append(exact)
-        return np.concatenate(found)
+        return np.concatenate([exact_rows(self.network_, torch.tensor(x)) for x in self._chunks(X)])
 
     def explain(self, X: Any, *, against: Any = None) -> list[Explanation]:
         """Return why each row is in its class: the log-odds as a bias and a term per hidden unit, exactly.
@@ -317,15 +311,17 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         default, with the runner-up. See :class:`lbm.training.explanations.explain.Explanation`.
         """
         check_is_fitted(self)
-        options: dict[str, Any] = {"classes": self.classes_.tolist(), "groups": self.layout_.blocks}
+        classes = self.classes_.tolist()
         found: list[Explanation] = []
         for x in self._chunks(X):
-            told = explain_rows(self.network_, x, **options)
+            told = explain_rows(self.network_, x, classes=classes)
             if against is not None:
-                other, names = self._number(against), list(map(str, options["classes"]))
-                kinds = [names.index(one.kind) for one in told]
-                for i in (i for i, kind in enumerate(kinds) if kind != other):
-                    told[i] = explain_rows(self.network_, x[[i]], kinds=kinds[i], others=other, **options)[0]
+                other, names = self._number(against), list(map(str, classes))
+                kinds = np.array([names.index(one.kind) for one in told])
+                rest = np.flatnonzero(kinds != other)
+                again = explain_rows(self.network_, x[rest], classes=classes, kinds=kinds[rest], others=other)
+                for i, one in zip(rest.tolist(), again, strict=True):
+                    told[i] = one
             found += told
         return found
 
@@ -341,15 +337,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         x = None if X is None else np.concatenate(list(self._chunks(X)))
         kinds = None if y is None else np.array([self._number(kind) for kind in np.asarray(y).tolist()])
-        return extract_rules(
-            self.network_,
-            x,
-            kinds,
-            method=method,
-            max_rules=max_rules,
-            groups=self.layout_.blocks,
-            seed=self.seed_,
-        )
+        return extract_rules(self.network_, x, kinds, method=method, max_rules=max_rules, seed=self.seed_)
 
     # -- inside --
 
@@ -415,15 +403,14 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         if not self.network_.visible_bias.any():
             self.network_.start_at(zeros, ones)
         weights = weights * compute_sample_weight(self.class_weight, self.classes_[kinds])
-        blocks = self._blocks(self.network_.weights.dtype, self.device)
-        return Data(rows, kinds, weights / weights.mean(), blocks, bool((zeros + ones < len(rows)).any()))
+        return Data(rows, kinds, weights / weights.mean(), bool((zeros + ones < len(rows)).any()))
 
-    def _prepare(self, cost: Cost, data: Data, numbers: Ints) -> Run:
+    def _prepare(self, cost: Cost, data: Data, numbers: Ints) -> TrainingRun:
         """Return the run that trains this classifier: some rows put aside, and rules added to its network."""
         plan = self._plan(len(numbers))
         train, validation = split(data.kinds, self.validation_fraction, plan.seed)
         self._conjecture(data, train)
-        return Run(self, data, numbers, cost, plan, train, validation)
+        return TrainingRun(self, data, numbers, cost, plan, train, validation)
 
     def _conjecture(self, data: Data, train: Ints) -> None:
         """Add rules that the rows trained on suggest to a network whose training has not begun."""
@@ -473,11 +460,10 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         leans a little to the class whose rules are nearly met, which says nothing.
         """
         check_is_fitted(self)
-        network, blocks = self._precise()
+        network = self._precise()
         found = []
         for x in self._chunks(X):
-            told = predict_log_probabilities(network, torch.tensor(x), blocks=blocks, seed=self.seed_)
-            logs = told[0].numpy()
+            logs = predict_log_probabilities(network, torch.tensor(x), seed=self.seed_).numpy()
             if self.progress_ is None:
                 tied, p = _tied_classes(network, x), np.exp(logs)
                 even = np.log((p * tied).sum(axis=1, keepdims=True) / tied.sum(axis=1, keepdims=True))
@@ -490,7 +476,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class TrainingRun:
     """Training that can begin: a classifier with its first network, its data, and how to descend.
 
     ``numbers`` are what rows are called; ``train`` and ``validation`` are places among them; ``facts`` is
@@ -518,12 +504,12 @@ class Run:
         return self.classifier
 
 
-def prepare(classifier: LBMClassifier, examples: Examples) -> Run:
+def prepare(classifier: LBMClassifier, examples: Examples) -> TrainingRun:
     """Return the run of ``classifier.fit`` on these examples, not begun."""
     cost, layout = classifier._cost(), examples.layout
     classifier._know_columns(layout)
     classifier._assemble(layout, examples.classes, examples.target, read_knowledge(classifier.knowledge))
-    rows = CompactRows(examples.atoms, dtype=classifier.network_.weights.dtype, device=classifier.device)
+    rows = classifier._rows(examples.atoms)
     data = classifier._data(rows, examples.kinds, np.ones(len(rows)))
     return classifier._prepare(cost, data, np.arange(len(rows), dtype=np.int64))
 
@@ -620,17 +606,13 @@ def _tied_classes(network: Network, x: Floats) -> Bools:
 
     Where a value is missing every unit gets the value that suits it best.
     """
-    machine = to_machine(network)
-    columns = len(network.knowledge.columns)
-    features, labels = machine.weights[:columns], machine.weights[columns:].toarray()
-    missing = np.isnan(x)
-    inputs = np.nan_to_num(x) @ features + machine.hidden_bias
+    model = as_classifier(network)
+    features, missing = model.machine.weights[: len(model.columns)], np.isnan(x)
+    inputs = np.nan_to_num(x) @ features + model.machine.hidden_bias
     if missing.any():
         inputs = inputs + missing @ features.maximum(0)
-    patterns = label_patterns(len(network.knowledge.labels)).astype(np.float64)
-    scores = np.stack(
-        [np.maximum(inputs + pattern @ labels, 0.0).sum(axis=1) for pattern in patterns], axis=1
-    )
-    scores += patterns @ machine.visible_bias[columns:]
+    added = model.patterns @ model.label_weights
+    scores = np.stack([np.maximum(inputs + one, 0.0).sum(axis=1) for one in added], axis=1)
+    scores += model.patterns @ model.label_bias
     best = scores.max(axis=1, keepdims=True)
     return np.asarray(scores >= best - TIE * np.maximum(1.0, np.abs(best)))

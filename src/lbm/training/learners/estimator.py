@@ -15,13 +15,11 @@ from sklearn.utils import check_random_state
 
 from lbm.knowledge.formula import Formula, atoms_of
 from lbm.knowledge.theory import Theory
-from lbm.training.boltzmann.chains import Block
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.encoder import TableEstimator, column_names
-from lbm.training.data.rows import Rows, rows_of
+from lbm.training.data.rows import Rows
 from lbm.training.data.table import Layout, fit_layout
-from lbm.training.gradients.descent import blocks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +98,7 @@ class Learner(TableEstimator):
             ),
             hidden=self.hidden,
             literals=self.literals,
+            groups=layout.groups,
             dtype=getattr(torch, self.dtype),
             device=self.device,
             seed=self.seed_,
@@ -107,15 +106,11 @@ class Learner(TableEstimator):
 
     def _rows(self, atoms: Any) -> Rows:
         """Return the atoms of rows as the network is trained on them."""
-        return rows_of(atoms, dtype=self.network_.weights.dtype, device=self.device)
+        return Rows(atoms, dtype=self.network_.weights.dtype, device=self.device)
 
-    def _blocks(self, dtype: torch.dtype, device: str) -> tuple[Block, ...]:
-        return blocks_of(self.layout_.blocks, dtype=dtype, device=device)
-
-    def _precise(self) -> tuple[Network, tuple[Block, ...]]:
-        """Return the network, and atoms that hold one fact together, in double precision on the CPU."""
-        network = copy.deepcopy(self.network_).to(device="cpu", dtype=torch.float64)
-        return network, self._blocks(torch.float64, "cpu")
+    def _precise(self) -> Network:
+        """Return the network in double precision on the CPU."""
+        return copy.deepcopy(self.network_).to(device="cpu", dtype=torch.float64)
 
 
 def read_knowledge(knowledge: Theory | Formula | str | Path | None) -> Theory | None:

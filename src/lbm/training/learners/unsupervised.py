@@ -20,21 +20,9 @@ from lbm.arrays import Floats, slices
 from lbm.errors import TrainingDiverged
 from lbm.training.boltzmann.missing import MAX_SUMMED, complete
 from lbm.training.boltzmann.network import to_machine
-from lbm.training.data.rows import Rows, count_values, rows_of
+from lbm.training.data.rows import Rows, count_values
 from lbm.training.data.table import read_atoms, read_table
-from lbm.training.gradients.contrast import (
-    Part,
-    Random,
-    ascend,
-    compare,
-    flatten,
-    free_energies,
-    gibbs,
-    hidden_means,
-    parts,
-    pseudo_likelihoods,
-    reconstructions,
-)
+from lbm.training.gradients.contrast import FilledRows, Random, ascend, compare, fill_rows, flatten, gibbs
 from lbm.training.gradients.descent import SAMPLE, SHUFFLE, begin, stream, stream_key
 from lbm.training.learners.estimator import Learner, check_whole, draw_seed, read_knowledge
 
@@ -172,12 +160,10 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         """Make one pass over the rows, in an order that depends on the seed and on the passes before."""
         begun = perf_counter()
         network = self.network_
-        blocks = self._blocks(network.weights.dtype, self.device)
-        generator = torch.Generator(device=self.device)
-        generator.manual_seed(stream_key(self.seed_, SAMPLE, self.epochs_))
-        random: Random = generator
-        if network.weights.device.type == "cpu":
-            random = np.random.Generator(np.random.SFC64(stream_key(self.seed_, SAMPLE, self.epochs_)))
+        key = stream_key(self.seed_, SAMPLE, self.epochs_)
+        generator = torch.Generator(device=self.device).manual_seed(key)
+        on_cpu = network.weights.device.type == "cpu"
+        random: Random = np.random.Generator(np.random.SFC64(key)) if on_cpu else generator
         order = stream(self.seed_, SHUFFLE, self.epochs_).permutation(len(rows))
         chains = self._chains if self.persistent else None
         if self.persistent and chains is None:
@@ -186,7 +172,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
             x = rows.batch(order[first : first + self.batch_size])
             if bool(x.sum().isnan()):  # a sum is NaN where one of its terms is
                 kinds = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-                x = complete(network, x, generator, blocks=blocks, kinds=kinds)
+                x = complete(network, x, generator, kinds=kinds)
             found, chains = compare(flatten(network), x, chains, steps=self.steps, generator=random)
             ascend(
                 self._progress,
@@ -212,21 +198,21 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
 
         Where values are missing it is p(h_j = 1 | x_seen) = Σ p(x_missing | x_seen) p(h_j = 1 | x).
         """
-        return self._each(X, 1 << MAX_SUMMED, hidden_means)
+        return self._each(X, 1 << MAX_SUMMED, FilledRows.hidden_means)
 
     def reconstruct(self, X: Any) -> Floats:
         """Return σ(b + W p(h | x)), shape (rows, atoms): what the hidden units know of each row.
 
         Where a value is missing it is a guess at it, by one mean-field step from those that are there.
         """
-        return self._each(X, 1 << MAX_SUMMED, reconstructions)
+        return self._each(X, 1 << MAX_SUMMED, FilledRows.reconstructions)
 
     def free_energy(self, X: Any) -> Floats:
         """Return F(x), shape (rows,), or F(x_seen) = -log Σ_{x_missing} exp(-F(x)).
 
         Differences are ratios of probabilities: log p(x) - log p(x') = F(x') - F(x).
         """
-        return self._each(X, 1 << MAX_SUMMED, free_energies)
+        return self._each(X, 1 << MAX_SUMMED, FilledRows.free_energies)
 
     def score_samples(self, X: Any) -> Floats:
         """Return the logarithm of the pseudo-likelihood of each row, Σ_i log p(x_i | all other atoms).
@@ -235,7 +221,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         the same every time, and takes rows x atoms x units steps. Of a row with missing values, atoms seen
         have a term; the others are summed out up to WAYS ways to fill them in, and beyond over draws.
         """
-        return self._each(X, WAYS, pseudo_likelihoods)
+        return self._each(X, WAYS, FilledRows.pseudo_likelihoods)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of :meth:`score_samples`."""
@@ -254,8 +240,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         seed = self.seed_ if random_state is None else draw_seed(random_state)
         flat, drawn = flatten(self.network_), []
         for first in range(0, n, ROWS):
-            generator = torch.Generator(device=self.device)
-            generator.manual_seed(stream_key(seed, GIBBS, first))
+            generator = torch.Generator(device=self.device).manual_seed(stream_key(seed, GIBBS, first))
             drawn.append(gibbs(flat, min(ROWS, n - first), sweeps=sweeps, generator=generator))
         return torch.cat(drawn).cpu().numpy().astype(np.float64)
 
@@ -272,15 +257,15 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
     def _read(self, X: Any, dtype: str) -> Any:
         return read_atoms(read_table(self, X, reset=False), self.layout_, dtype=dtype)
 
-    def _each(self, X: Any, ways: int, value: Callable[[Part], Tensor]) -> Floats:
+    def _each(self, X: Any, ways: int, value: Callable[[FilledRows], Tensor]) -> Floats:
         """Return ``value`` of every row, a bounded number of rows at a time, in double precision."""
         check_is_fitted(self)
-        rows = rows_of(self._read(X, "float64"), dtype=torch.float64, device="cpu")
-        network, blocks = self._precise()
+        rows = Rows(self._read(X, "float64"), dtype=torch.float64)
+        network = self._precise()
         found = []
         for places in slices(len(rows), ROWS):
             x = rows.batch(np.arange(places.start, places.stop))
-            some = parts(network, x, blocks, ways=ways, seed=self.seed_)
+            some = fill_rows(network, x, ways=ways, seed=self.seed_)
             every = [(part.rows, value(part)) for part in some]
             order = torch.argsort(torch.cat([numbers for numbers, _ in every]))
             found.append(torch.cat([values for _, values in every])[order])

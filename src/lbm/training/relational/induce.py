@@ -292,51 +292,42 @@ def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
     fitted = _fit_columns(task, train)
     seen = fitted.transform([examples[k] for k in train])
     machines = how_many(labels[train], task.machines)
-    ranking = rank_settings(task, fitted, seen, train)
+    settings, held = rank_settings(task, fitted, seen, train)
     average = fit_average(
         seen,
         labels[train],
-        ranking.settings,
+        settings,
         machines=machines,
         keep=lambda setting: _kept(fitted, setting, seen, labels[train]),
         make=lambda setting, seed: _machine(replace(task, seed=seed), setting),
         seed=task.seed,
     )
-    asked = [k for k in range(len(examples)) if test[k]]
-    odds = average.decision_function(fitted.transform([examples[k] for k in asked]))
+    asked = np.flatnonzero(test)
+    odds = average.decision_function(fitted.transform([examples[k] for k in asked.tolist()]))
     alone = scores = score(odds, labels[test])
     share = 0.0
     if task.rules is not None:
-        held = ranking.log_odds[: together(machines)].mean(axis=0)
         weight = task.rules.trust(train)
-        share = task.rules.share(train, held, task.names, weight)
-        odds = task.rules.mixed(odds, train, np.array(asked), share, weight)
+        share = task.rules.share(train, held[: together(machines)].mean(axis=0), task.names, weight)
+        odds = task.rules.mixed(odds, train, asked, share, weight)
         scores = score(odds, labels[test])
-    setting = ranking.settings[0]
-    tested = Tested(name, len(asked), scores, alone, setting, average.columns, share, machines)
+    tested = Tested(name, len(asked), scores, alone, settings[0], average.columns, share, machines)
     return tested, odds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
-    """Settings, the least surprised first, and their log-odds of training examples they were not trained on.
+def rank_settings(
+    task: Task, fitted: RelationalColumns, seen: Any, train: Ints
+) -> tuple[tuple[Setting, ...], Floats]:
+    """Return settings, the least surprised by parts of the training examples put aside first, and log-odds.
 
-    ``log_odds`` has shape (settings, training examples), and is NaN where no part was judged.
-    """
-
-    settings: tuple[Setting, ...]
-    log_odds: Floats
-
-
-def rank_settings(task: Task, fitted: RelationalColumns, seen: Any, train: Ints) -> Ranking:
-    """Return settings in the order of how surprised they are by parts of the training examples put aside.
-
+    Log-odds are those of training examples that a setting was not trained on, of shape (settings, training
+    examples), and NaN where no part was judged.
     Columns are those of all training examples: of the test fold nothing is known to either.
     """
     labels = np.array(task.problem.labels)[train]
     nothing = np.full(len(train), np.nan)
     if len(task.settings) == 1 and task.rules is None:
-        return Ranking(task.settings, nothing[np.newaxis])
+        return task.settings, nothing[np.newaxis]
     judges = list(parts(task.names[train], labels))
     tried = set()
     found: list[tuple[float, Setting, Floats]] = []
@@ -354,7 +345,7 @@ def rank_settings(task: Task, fitted: RelationalColumns, seen: Any, train: Ints)
         cost = surprise(odds[judged], labels[judged]) if judged.any() else 0.0
         found.append((cost, setting, odds))
     found.sort(key=lambda one: one[0])  # of equals, the one that was tried first
-    return Ranking(tuple(setting for _, setting, _ in found), np.array([odds for _, _, odds in found]))
+    return tuple(setting for _, setting, _ in found), np.array([odds for _, _, odds in found])
 
 
 def parts(names: Names, labels: Bools) -> Iterator[Bools]:
@@ -414,7 +405,7 @@ def _final(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...
     every = np.arange(len(labels))
     fitted = _fit_columns(task, every)
     table = fitted.transform(task.problem.examples)
-    setting = rank_settings(replace(task, rules=None), fitted, table, every).settings[0]
+    setting = rank_settings(replace(task, rules=None), fitted, table, every)[0][0]
     kept = _kept(fitted, setting, table, labels)
     fitted.keep(kept)
     table = table.iloc[:, kept]

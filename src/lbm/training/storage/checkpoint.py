@@ -20,7 +20,7 @@ from lbm.knowledge.wire import write_whole
 from lbm.machine.files import check_arrays, check_keys, pack, refuse, shown, typed, unpack
 from lbm.training.data.examples import Examples
 from lbm.training.gradients.descent import Progress, from_state, to_state
-from lbm.training.learners.classifier import LBMClassifier, Run
+from lbm.training.learners.classifier import LBMClassifier, TrainingRun
 from lbm.training.learners.classifier import prepare as begin_run
 from lbm.training.storage.store import knowledge_text, plain, read_history
 
@@ -44,14 +44,14 @@ _NUMBERS: Final[dict[str, type[int] | type[float]]] = {
 _ENDS: Final = (None, "epochs", "patience", "seconds")
 
 
-def prepare(classifier: LBMClassifier, examples: Examples) -> Run:
+def prepare(classifier: LBMClassifier, examples: Examples) -> TrainingRun:
     """Return the run of ``classifier.fit`` on these examples, not begun, with what it is made from."""
     run = begin_run(classifier, examples)
     return replace(run, facts=_facts(run, examples))
 
 
 def train(
-    run: Run,
+    run: TrainingRun,
     progress: Progress,
     path: str | Path | None = None,
     *,
@@ -77,7 +77,7 @@ def train(
     return True
 
 
-def _facts(run: Run, examples: Examples) -> dict[str, Any]:
+def _facts(run: TrainingRun, examples: Examples) -> dict[str, Any]:
     """Return what a run is made from, by name."""
     classifier, plan = run.classifier, run.plan
     digest = blake2b(digest_size=16)
@@ -111,7 +111,7 @@ def checkpoint_path(model: str | Path) -> Path:
     return Path(f"{model}.checkpoint")
 
 
-def save_checkpoint(run: Run, progress: Progress, path: str | Path) -> None:
+def save_checkpoint(run: TrainingRun, progress: Progress, path: str | Path) -> None:
     """Write where a run stands to a file, whole or not at all."""
     tensors, state = to_state(progress)
     arrays = {name: values.detach().cpu().numpy() for name, values in tensors.items()}
@@ -119,7 +119,7 @@ def save_checkpoint(run: Run, progress: Progress, path: str | Path) -> None:
 
 
 def load_checkpoint(
-    run: Run, path: str | Path, *, warn: Callable[[str], object] = lambda _: None
+    run: TrainingRun, path: str | Path, *, warn: Callable[[str], object] = lambda _: None
 ) -> Progress:
     """Return where a run stood; a checkpoint of another run is an error that says what differs.
 
@@ -169,7 +169,7 @@ def _difference(name: str, then: Any, now: Any) -> str:
     return f"{name} {shown(then)}, now {shown(now)}"
 
 
-def _check_state(state: Any, run: Run, where: str) -> None:
+def _check_state(state: Any, run: TrainingRun, where: str) -> None:
     check_keys(state, (*_NUMBERS, "best_cost", "finished", "history"), "the state of a run", where)
     for name, kind in _NUMBERS.items():
         typed(state[name], kind, name, where)
@@ -185,7 +185,7 @@ def _check_state(state: Any, run: Run, where: str) -> None:
         refuse(where, f"expected {state['epoch']} epochs in the history, found another number")
 
 
-def _check_tensors(arrays: Mapping[str, Array], run: Run, where: str) -> None:
+def _check_tensors(arrays: Mapping[str, Array], run: TrainingRun, where: str) -> None:
     """Check that the arrays of a checkpoint have the shapes of this machine."""
     network = run.classifier.network_
     groups = ("parameter", "first", "second", "best")

@@ -37,6 +37,7 @@ from lbm.machine.files import (
     typed,
     unpack,
 )
+from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import MAX_CONFIDENCE, Knowledge, known_as, label_names
 from lbm.training.boltzmann.network import LITERALS, Network
 from lbm.training.data.encoder import AtomEncoder
@@ -75,10 +76,10 @@ _KNOWLEDGE: Final = {
 }
 """Types of the arrays of knowledge."""
 
-_PARTS: Final = ("columns", "constant", "empty", "encoded", "encoder", "named", "plain")
+_NAMES, _NUMBERS = ("columns", "constant", "empty"), ("plain", "encoded")
 _KEYS: Final = ("broken", "classes", "epsilon", "history", "layout", "parameters", "seed", "stopped",
                 "target", "trained")  # fmt: skip
-"""Keys of the layout, and of the document."""
+"""Keys of the layout whose values are names and numbers of columns, and of the document."""
 
 
 def save_model(classifier: LBMClassifier, path: str | Path) -> None:
@@ -123,13 +124,9 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
             for epoch in classifier.history_
         ],
         "layout": {
-            "columns": list(layout.columns),
-            "constant": list(layout.constant),
-            "empty": list(layout.empty),
-            "encoded": list(layout.encoded),
             "encoder": None if layout.encoder is None else layout.encoder.to_state(),
             "named": hasattr(classifier, "feature_names_in_"),
-            "plain": list(layout.plain),
+            **{name: list(getattr(layout, name)) for name in (*_NAMES, *_NUMBERS)},
         },
         "parameters": {name: plain(value, name) for name, value in given.items()},
         "seed": classifier.seed_,
@@ -167,7 +164,7 @@ def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where:
     target = typed(document["target"], str, "the target", where)
     labels = label_names(target, classes.tolist())
     knowledge = _read_knowledge(arrays, layout.atoms, labels, document["epsilon"], where)
-    network = _read_network(arrays, knowledge, classifier.literals, where)
+    network = _read_network(arrays, knowledge, classifier.literals, layout.groups, where)
     classifier.hidden, classifier.dtype = network.hidden, str(network.weights.dtype).removeprefix("torch.")
     classifier.knowledge = theory_of(network.knowledge)
     classifier.n_features_in_ = len(layout.columns)
@@ -217,23 +214,22 @@ def _read_parameter(name: str, value: Any, where: str) -> Any:
 
 
 def _read_layout(given: Any, where: str) -> tuple[Layout, bool]:
-    check_keys(given, _PARTS, "a layout", where)
-    columns, constant, empty = (
-        tuple(listed(given[key], str, "the name of a column", where))
-        for key in ("columns", "constant", "empty")
-    )
+    check_keys(given, (*_NAMES, *_NUMBERS, "encoder", "named"), "a layout", where)
+    found: dict[str, Any] = {}
+    for key in _NAMES:
+        found[key] = tuple(listed(given[key], str, "the name of a column", where))
+    columns = found["columns"]
     if len(set(columns)) < len(columns):
         refuse(where, "expected every column to be named once, found a name twice")
-    plain, encoded = (
-        listed(given[key], int, "the number of a column", where) for key in ("plain", "encoded")
-    )
-    used = plain + encoded
+    for key in _NUMBERS:
+        found[key] = tuple(listed(given[key], int, "the number of a column", where))
+    encoded, used = found["encoded"], (*found["plain"], *found["encoded"])
     if len(set(used)) < len(used) or not set(used) <= set(range(len(columns))):
         refuse(where, f"expected distinct numbers of {len(columns)} columns in the layout, found others")
     encoder = None if given["encoder"] is None else AtomEncoder.from_state(given["encoder"])
     if len(encoded) != (0 if encoder is None else encoder.n_features_in_):
         refuse(where, f"expected an encoder of {len(encoded)} columns, found another")
-    layout = Layout(columns, tuple(plain), tuple(encoded), encoder, constant, empty)
+    layout = Layout(**found, encoder=encoder)
     if len(set(layout.atoms)) < len(layout.atoms):
         refuse(where, "expected every atom to be named once, found a name twice")
     return layout, typed(given["named"], bool, "true or false", where)
@@ -348,7 +344,9 @@ def _read_knowledge(
     )
 
 
-def _read_network(arrays: Mapping[str, Array], knowledge: Knowledge, literals: str, where: str) -> Network:
+def _read_network(
+    arrays: Mapping[str, Array], knowledge: Knowledge, literals: str, groups: Groups, where: str
+) -> Network:
     """Return the network with its parameters, whose shapes are compared before it is made."""
     given = {name[10:]: values for name, values in arrays.items() if name.startswith("parameter.")}
     weights = given.get("weights")
@@ -370,7 +368,7 @@ def _read_network(arrays: Mapping[str, Array], knowledge: Knowledge, literals: s
     if unknown := [name for name in arrays if not name.startswith(("parameter.", "knowledge."))]:
         refuse(where, f"expected parameters and knowledge, found also {shown(sorted(unknown))}")
     dtype = torch.float32 if weights.dtype == np.float32 else torch.float64
-    network = Network(knowledge, hidden=hidden, literals=literals, dtype=dtype)
+    network = Network(knowledge, hidden=hidden, literals=literals, groups=groups, dtype=dtype)
     with torch.no_grad():
         for name, values in network.named_parameters():
             values.copy_(torch.from_numpy(given[name]))

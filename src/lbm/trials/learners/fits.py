@@ -122,7 +122,7 @@ def _machine(
     epochs: int,
 ) -> Floats:
     """Return the curve of a machine; a clause is the one cube y ∧ body, of confidence 0.1 to begin with."""
-    from lbm.training.data.rows import rows_of
+    from lbm.training.data.rows import Rows
     from lbm.training.gradients.costs import cost_of
     from lbm.training.gradients.descent import Data, Plan, steps
     from lbm.training.learners.classifier import LBMClassifier
@@ -144,9 +144,9 @@ def _machine(
     network, progress = model.network_, model.progress_
     assert progress is not None
     kind = network.weights.dtype
-    other = rows_of(asked.astype(np.float32), dtype=kind, device="cpu").batch(np.arange(len(asked)))
+    other = Rows(asked.astype(np.float32), dtype=kind).batch(np.arange(len(asked)))
     data = Data(
-        rows_of(cells.astype(np.float32), dtype=kind, device="cpu"),
+        Rows(cells.astype(np.float32), dtype=kind),
         labels.astype(np.int64),
         np.ones(len(labels)),
         gaps=False,

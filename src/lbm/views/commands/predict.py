@@ -132,7 +132,6 @@ def _explanations(classifier: LBMClassifier, table: TableFile, found: Prediction
             atoms,
             kinds=found.kinds[first : first + len(atoms)],
             classes=classifier.classes_.tolist(),
-            groups=classifier.layout_.blocks,
         )
         first += len(atoms)
 

@@ -56,15 +56,7 @@ def extract_theory(
 
         x, y = (None, None) if data is None else _rows(classifier, data)
         with learning.plainly():
-            found = extract_rules(
-                classifier.network_,
-                x,
-                y,
-                method=method,
-                max_rules=max_rules,
-                groups=classifier.layout_.blocks,
-                seed=seed,
-            )
+            found = extract_rules(classifier.network_, x, y, method=method, max_rules=max_rules, seed=seed)
     if out is not None:
         from lbm.knowledge.wire import write_whole
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lbm.knowledge.theory import Theory
     from lbm.training.data.examples import Examples
     from lbm.training.gradients.descent import Epoch, Progress
-    from lbm.training.learners.classifier import LBMClassifier, Run
+    from lbm.training.learners.classifier import LBMClassifier, TrainingRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def _read(data: str, target: str, theory: Theory | None) -> Examples:
 # --- while it runs -------------------------------------------------------------------------------
 
 
-def _descend(run: Run, path: Path, resume: bool) -> Progress:
+def _descend(run: TrainingRun, path: Path, resume: bool) -> Progress:
     """Train to the end; interrupted, say how to go on."""
     from lbm.training.gradients.descent import begin
     from lbm.training.storage.checkpoint import load_checkpoint, train
@@ -188,7 +188,7 @@ def interrupts_noted() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def _bar(run: Run) -> Iterator[Callable[[Progress], object]]:
+def _bar(run: TrainingRun) -> Iterator[Callable[[Progress], object]]:
     """Give what is called after every batch: on a terminal it moves a bar, in a pipe it does nothing."""
     plan, rows = run.plan, max(1, len(run.train))
     with shared.bar("", 1.0, "elapsed", "left", "at most left") as move:
@@ -224,7 +224,7 @@ def best_epoch(history: tuple[Epoch, ...]) -> Epoch | None:
 
 
 def _facts(
-    classifier: LBMClassifier, examples: Examples, run: Run, output: str, spent: float
+    classifier: LBMClassifier, examples: Examples, run: TrainingRun, output: str, spent: float
 ) -> dict[str, Any]:
     layout, best = classifier.layout_, best_epoch(classifier.history_)
     return {
