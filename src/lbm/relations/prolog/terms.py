@@ -7,9 +7,9 @@ so do :func:`same` and the equality of compound terms, and an index uses :func:`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Union
+from typing import Any, Final, Union
 
 EMPTY: Final = "[]"
 """The empty list, an atom."""
@@ -105,6 +105,45 @@ def subterms(term: Term) -> Iterator[Term]:
         yield part
         if isinstance(part, Compound):
             todo.extend(reversed(part.arguments))
+
+
+def rebuilt(
+    term: Any,
+    look: Callable[[Any], Any],
+    make: Callable[[Any, tuple[Any, ...]], Any],
+    opened: type[Any] = Compound,
+) -> Any:
+    """Return what is made of a term, its innermost parts first, from left to right.
+
+    Parameters
+    ----------
+    look
+        Returns what stands for a part; it is opened only if that is of the type ``opened``.
+    make
+        Called with what was opened and with what was made of its arguments.
+
+    Examples
+    --------
+    >>> rebuilt(Compound("f", (1, Compound("g", (2, 3)))), lambda part: part, lambda _, made: sum(made))
+    6
+    """
+    built: list[Any] = []
+    todo: list[tuple[bool, Any]] = [(False, term)]
+    while todo:
+        ready, part = todo.pop()
+        if ready:
+            first = len(built) - len(part.arguments)
+            made = tuple(built[first:])
+            del built[first:]
+            built.append(make(part, made))
+            continue
+        part = look(part)
+        if type(part) is opened:
+            todo.append((True, part))
+            todo.extend((False, one) for one in reversed(part.arguments))
+        else:
+            built.append(part)
+    return built[0]
 
 
 def variables(term: Term) -> list[str]:
