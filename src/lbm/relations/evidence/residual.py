@@ -55,18 +55,14 @@ class Residual:
 
     def part(self, component: int) -> tuple[Clauses, Ints]:
         """Return the clauses of a component, atoms renumbered, and the old number of each atom, from 0."""
-        clauses = self.clauses
         wanted = self.components == component
         old = np.flatnonzero(wanted)
-        new = np.cumsum(wanted)
-        sizes = np.diff(clauses.starts)
-        there = wanted[np.abs(clauses.literals) - 1]
         # Every clause lies in one component, and presolving leaves no empty one.
-        kept = there[clauses.starts[:-1]]
-        literals = clauses.literals[there]
-        renamed = (np.sign(literals) * new[np.abs(literals) - 1]).astype(np.int32)
-        starts = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
-        return Clauses((), renamed, starts, clauses.weights[kept], len(old)), old
+        first = self.clauses.literals[self.clauses.starts[:-1]]
+        clauses = self.clauses.where(wanted[np.abs(first) - 1])
+        new = np.cumsum(wanted)[np.abs(clauses.literals) - 1]
+        literals = (np.sign(clauses.literals) * new).astype(np.int32)
+        return replace(clauses, literals=literals, variables=len(old), groups=None), old
 
 
 def label_weight(weight: float) -> Weight:
@@ -114,9 +110,8 @@ def _follow(value: NDArray[np.int8], code: Codes, fixed: NDArray[np.int8], kept:
 
 def _leaders(problem: Clauses) -> Codes | None:
     """Return the first literal that each literal equals by clauses of two; None: one equals its negation."""
-    sizes = np.diff(problem.starts)
-    pairs = problem.starts[:-1][(sizes == 2) & (problem.weights == 0)]
-    codes = 2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)
+    pairs = problem.starts[:-1][(problem.sizes == 2) & (problem.weights == 0)]
+    codes = problem.codes
     left, right = codes[pairs], codes[pairs + 1]
     width = 2 * problem.variables
     if not len(pairs):
@@ -135,7 +130,7 @@ def _leaders(problem: Clauses) -> Codes | None:
 
 
 def _renamed(problem: Clauses, leaders: Codes) -> Clauses:
-    codes = leaders[2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)]
+    codes = leaders[problem.codes]
     literals = np.where(codes & 1, -(codes >> 1) - 1, (codes >> 1) + 1).astype(np.int32)
     return replace(problem, literals=literals)
 
