@@ -21,6 +21,7 @@ from lbm.relations.modes import Mode
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS, solve
+from lbm.relations.prolog.program import indicator
 from lbm.relations.prolog.terms import (
     Compound,
     Term,
@@ -82,7 +83,6 @@ class Background:
         self.numbers = Numbers()
         self.terms = self.numbers.terms
         self._tables: dict[tuple[Term, tuple[bool, ...]], dict[tuple[int, ...], Ints]] = {}
-        self._whole: dict[Term, Ints] = {}
         self._magnitudes = np.zeros(0)
 
     # -- terms --
@@ -102,8 +102,8 @@ class Background:
         for mode in self.heads:
             if fits(mode, example):
                 return mode
-        shown = "/".join(map(str, self.target))
-        raise ParseError(f"expected an example that fits a mode of {shown}, found {write_short(example)}")
+        wanted = f"an example that fits a mode of {indicator(self.target)}"
+        raise ParseError(f"expected {wanted}, found {write_short(example)}")
 
     def start(self, examples: Sequence[Term]) -> Solutions:
         """Return the empty query's solutions: the arguments of each example, called A, B, ..."""
@@ -217,25 +217,25 @@ class Background:
 
     def _look_up(self, template: Term, bound: tuple[bool, ...], given: Ints) -> list[Ints]:
         """Return the answers, shape (answers, places), for each choice, a row of ``given``."""
-        table = self._tables.setdefault((template, bound), {})
-        only_facts = self.has_only_facts(template)
-        if only_facts and not table:
-            rows = self._whole.get(template)
-            if rows is None:
-                rows = self._whole[template] = self._ask(template, (False,) * len(bound), ())
-            keys = rows[:, np.flatnonzero(bound)]
-            order = np.lexsort(keys.T[::-1]) if keys.shape[1] else np.arange(len(rows))
-            keys, rows = keys[order], rows[order]
-            starts = np.flatnonzero((keys[1:] != keys[:-1]).any(axis=1)) + 1
-            for part in np.split(rows, starts) if len(rows) else ():
-                table[tuple(part[0, np.flatnonzero(bound)].tolist())] = part
-            table.setdefault((-1,), rows[:0])  # so that an empty table is made once
+        is_whole = any(bound) and self.has_only_facts(template)
+        table = self._tables.get((template, bound))
+        if table is None:
+            table = self._tables[template, bound] = self._grouped(template, bound) if is_whole else {}
         choices = list(map(tuple, given.tolist()))
         nothing = np.zeros((0, len(bound)), dtype=np.int64)
         for choice in choices:
             if choice not in table:
-                table[choice] = nothing if only_facts else self._ask(template, bound, choice)
+                table[choice] = nothing if is_whole else self._ask(template, bound, choice)
         return [table[choice] for choice in choices]
+
+    def _grouped(self, template: Term, bound: tuple[bool, ...]) -> dict[tuple[int, ...], Ints]:
+        """Return all answers of a literal by the terms at its places that are bound."""
+        (rows,) = self._look_up(template, (False,) * len(bound), np.zeros((1, 0), dtype=np.int64))
+        places = np.flatnonzero(bound)
+        rows = rows[np.lexsort(rows[:, places].T[::-1])]
+        starts = np.flatnonzero((rows[1:, places] != rows[:-1, places]).any(axis=1)) + 1
+        parts = np.split(rows, starts) if len(rows) else []
+        return {tuple(part[0, places].tolist()): part for part in parts}
 
     def has_only_facts(self, template: Term) -> bool:
         """Say whether a literal's predicate is defined by ground facts and nothing else."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations, product
+from itertools import count, permutations, product
 
 import numpy as np
 
@@ -148,13 +148,10 @@ class Grower:
                     goal = goal_of(mode, [Variable(variable_name(k)) for k in used])
                     yield from self._opened(parent, Absent((goal,)), ())
                 continue
-            names: list[Term] = []
-            types: list[Term] = []
-            for place, k in zip(mode.places, choice, strict=True):
-                names.append(Variable(variable_name(len(parent.types) + len(types) if k is None else k)))
-                if k is None:
-                    types.append(place.type)
-            yield from self._with_constants(parent, mode, goal_of(mode, names), tuple(types))
+            fresh = count(len(parent.types))
+            names = [Variable(variable_name(next(fresh) if k is None else k)) for k in choice]
+            types = tuple(place.type for place, k in zip(mode.places, choice, strict=True) if k is None)
+            yield from self._with_constants(parent, mode, goal_of(mode, names), types)
 
     def _with_constants(
         self, parent: Query, mode: Mode, goal: Goal, types: tuple[Term, ...]
@@ -213,7 +210,7 @@ def _standard(steps: tuple[Step, ...], arity: int) -> str:
     for order in permutations(steps):
         names: dict[str, Term] = {}
         for step in order:
-            for goal in step.goals if isinstance(step, Absent) else (step,):
+            for goal in step.goals:
                 for term in goal.arguments:
                     if isinstance(term, Variable):
                         names.setdefault(term.name, Variable(f"V{len(names)}"))

@@ -25,6 +25,7 @@ from lbm.relations.prolog.terms import (
     Variable,
     arguments,
     is_ground,
+    rebuilt,
     signature,
     write,
     write_short,
@@ -41,6 +42,11 @@ class Goal:
 
     template: Term
     arguments: tuple[Term, ...]
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """The literals of this part of a query."""
+        return (self,)
 
     @property
     def literal(self) -> Term:
@@ -193,34 +199,28 @@ def _read_goal(literal: Term) -> Goal:
 
     if not isinstance(literal, Compound):
         return Goal(literal, ())
-    if _depth(literal) > MAX_DEPTH:
+    depth = rebuilt(
+        literal, lambda part: part if isinstance(part, Compound) else 0, lambda _, inside: 1 + max(inside)
+    )
+    if depth > MAX_DEPTH:
         raise ParseError(f"expected at most {MAX_DEPTH} terms inside one another, found more in a query")
     return Goal(Compound(literal.functor, tuple(map(opened, literal.arguments))), tuple(given))
 
 
-def _depth(term: Term) -> int:
-    deepest, todo = 0, [(term, 0)]
-    while todo:
-        part, depth = todo.pop()
-        deepest = max(deepest, depth)
-        todo += [(one, depth + 1) for one in arguments(part)]
-    return deepest
-
-
 def rename(steps: Iterable[Step], names: Mapping[str, Term]) -> tuple[Step, ...]:
     """Return a query with terms put for some of its variables."""
+
+    def renamed(goal: Goal) -> Goal:
+        # What stands at a place is a variable or has none.
+        given = (
+            names.get(term.name, term) if isinstance(term, Variable) else term for term in goal.arguments
+        )
+        return Goal(goal.template, tuple(given))
+
     return tuple(
-        Absent(tuple(_rename(goal, names) for goal in step.goals))
-        if isinstance(step, Absent)
-        else _rename(step, names)
+        Absent(tuple(map(renamed, step.goals))) if isinstance(step, Absent) else renamed(step)
         for step in steps
     )
-
-
-def _rename(goal: Goal, names: Mapping[str, Term]) -> Goal:
-    # What stands at a place is a variable or has none.
-    given = (names.get(term.name, term) if isinstance(term, Variable) else term for term in goal.arguments)
-    return Goal(goal.template, tuple(given))
 
 
 def substitute(term: Term, values: Mapping[str, Term]) -> Term:
