@@ -17,7 +17,7 @@ from lbm.errors import FileError, ParseError
 from lbm.relations.modes import Modes, read_modes
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.operators import Operators
-from lbm.relations.prolog.program import Program, Signature, goals_of, head_and_body, make_program
+from lbm.relations.prolog.program import Program, Signature, goals_of, head_and_body, indicator, make_program
 from lbm.relations.prolog.reader import Clause, read_file, read_term
 from lbm.relations.prolog.terms import Term, arguments, is_ground, key, signature, write_short
 
@@ -142,8 +142,7 @@ def make_problem(
 
 def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Term]) -> dict[Term, str]:
     """Return the fold of every example, as a tab-separated file with a header says."""
-    lines = read_lines(path)
-    header = lines[0].split("\t") if lines else []
+    header, lines = read_rows(path)
     source = str(path)
     if len(header) < 2:
         raise ParseError(
@@ -152,10 +151,7 @@ def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Te
     by_example = "example" in header and "fold" in header
     column, last = (header.index("example"), header.index("fold")) if by_example else (0, 1)
     rows: list[tuple[Clause, list[str]]] = []
-    for number, line in enumerate(lines[1:], start=2):
-        cells = line.split("\t")
-        if not line.strip():
-            continue
+    for number, cells in lines:
         if len(cells) != len(header):
             raise ParseError(
                 f"expected {len(header)} columns, found {len(cells)}", source=source, line=number
@@ -194,12 +190,14 @@ def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Te
     return folds
 
 
-def read_lines(path: Path | str) -> list[str]:
-    """Return the lines of a file of text."""
+def read_rows(path: Path | str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the header of a tab-separated file, and number and cells of each line that is not blank."""
     try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    header = lines[0].split("\t") if lines else []
+    return header, [(i, line.split("\t")) for i, line in enumerate(lines[1:], start=2) if line.strip()]
 
 
 def one_term(text: str, source: str, line: int) -> Clause:
@@ -237,7 +235,7 @@ def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> S
             target, first = found, clause
         elif found[0] != target[0]:
             as_at = f"as at {first.place}"
-            raise clause.error(f"expected examples of {_show(target)}, {as_at}, found {_show(found)}")
+            raise clause.error(f"expected examples of {indicator(target)}, {as_at}, found {indicator(found)}")
     if target is None or not positive:
         source = negative[0].source if negative else None
         where = f" ({source} has {len(negative)} negative ones)" if source else ""
@@ -250,10 +248,6 @@ def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> S
                 f"{places[clause.term]}: leave one out"
             )
     return target
-
-
-def _show(predicate: Signature) -> str:
-    return f"{predicate[0]}/{predicate[1]}"
 
 
 def _uses(clauses: Iterable[Clause]) -> Iterator[tuple[Signature, Clause]]:
@@ -269,12 +263,12 @@ def _uses(clauses: Iterable[Clause]) -> Iterator[tuple[Signature, Clause]]:
 
 
 def _mentioned(modes: Modes) -> Iterator[tuple[Signature, Clause]]:
-    """Yield every predicate that modes and determinations name, with a clause that knows the place."""
+    """Yield every predicate that modes and determinations name, with the directive."""
     for mode in (*modes.head, *modes.body):
-        yield mode.predicate, Clause(mode.template, mode.source, mode.line)
+        yield mode.predicate, mode.clause
     for one in modes.determinations:
         for predicate in (one.target, one.predicate):
-            yield predicate, Clause("determination", one.source, one.line)
+            yield predicate, one.clause
 
 
 def _check_arities(uses: Iterable[tuple[Signature, Clause]]) -> None:
@@ -292,20 +286,20 @@ def _missing(program: Program, modes: Modes, target: Signature) -> Iterator[str]
     """Yield a warning for each predicate that modes name in vain."""
     lines: dict[Signature, list[str]] = {}
     for mode in modes.body:
-        lines.setdefault(mode.predicate, []).append(f"mode at {mode.source}:{mode.line}")
+        lines.setdefault(mode.predicate, []).append(f"mode at {mode.clause.place}")
     for one in modes.determinations:
         if one.target == target:
-            lines.setdefault(one.predicate, []).append(f"determination at {one.source}:{one.line}")
+            lines.setdefault(one.predicate, []).append(f"determination at {one.clause.place}")
     used = {name for name, _ in modes.for_target(target)}
     for predicate, places in lines.items():
         said = ", ".join(places)
         if predicate not in program.predicates and predicate not in BUILTINS and predicate != ("not", 1):
-            yield f"{_show(predicate)} has no clauses: {said}"
+            yield f"{indicator(predicate)} has no clauses: {said}"
         elif predicate not in used and not any(
             mode.negated and mode.predicate == predicate for mode in modes.body
         ):
             wanted = "determination" if places[0].startswith("mode") else "mode"
-            yield f"{_show(predicate)} has no {wanted}, and is not used: {said}"
+            yield f"{indicator(predicate)} has no {wanted}, and is not used: {said}"
 
 
 def _undefined_goals(program: Program) -> Iterator[str]:
@@ -317,7 +311,7 @@ def _undefined_goals(program: Program) -> Iterator[str]:
                 found = signature(goal)
                 if found and found not in program.predicates and found not in BUILTINS and found not in seen:
                     seen.add(found)
-                    yield f"{_show(found)} has no clauses: called at {rule.source}:{rule.line}"
+                    yield f"{indicator(found)} has no clauses: called at {rule.clause.place}"
 
 
 def _check_usable(program: Program, modes: Modes, target: Signature, directives: Sequence[Clause]) -> None:
@@ -332,7 +326,7 @@ def _check_usable(program: Program, modes: Modes, target: Signature, directives:
             assert each, "for_target leaves out predicates without modes"
             return
     raise ParseError(
-        f"expected a body mode, with a determination for {_show(target)}, of a predicate that has clauses, "
-        "found none",
+        f"expected a body mode, with a determination for {indicator(target)}, of a predicate that has "
+        "clauses, found none",
         source=source,
     )

@@ -20,7 +20,6 @@ from typing import Final
 
 import numpy as np
 
-from lbm.errors import ParseError
 from lbm.relations.columns.answers import Background, Solutions
 from lbm.relations.columns.grow import Grower, Harvest, Language, Query
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename
@@ -65,11 +64,9 @@ def _pair(head: Mode) -> tuple[int, int]:
     for first, kind in enumerate(types):
         if kind in types[first + 1 :]:
             return first, types.index(kind, first + 1)
-    raise ParseError(
+    raise head.clause.error(
         f"expected a target over two objects of one type, found {write(head.template)}: "
-        "try features='constants'",
-        source=head.source,
-        line=head.line,
+        "try features='constants'"
     )
 
 

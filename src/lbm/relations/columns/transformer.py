@@ -16,11 +16,12 @@ from lbm.relations.columns.answers import Background
 from lbm.relations.columns.compare import comparison_columns
 from lbm.relations.columns.grow import Language, grow_columns
 from lbm.relations.columns.paper import bodies, literals, occurrences
-from lbm.relations.columns.queries import Absent, Column, read_column
+from lbm.relations.columns.queries import Column, read_column
 from lbm.relations.columns.relevance import select
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS
+from lbm.relations.prolog.program import indicator
 from lbm.relations.prolog.terms import Term, signature
 from lbm.relations.saturate import Saturation
 
@@ -159,11 +160,11 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         column = read_column(text)
         defined = self.problem.background.predicates
         steps = (*column.steps, *(column.fewer or ()))
-        for goal in (one for step in steps for one in (step.goals if isinstance(step, Absent) else (step,))):
+        for goal in (goal for step in steps for goal in step.goals):
             found = signature(goal.template)
             if found is not None and found not in defined and found not in BUILTINS:
-                names = [f"{name}/{arity}" for name, arity in defined]
-                raise UnknownAtom(f"{found[0]}/{found[1]}", names, f"background, asked for by {column}")
+                asker = f"background, asked for by {column}"
+                raise UnknownAtom(indicator(found), map(indicator, defined), asker)
         return column
 
     def _table(self, columns: Sequence[Column] | Sequence[str], examples: Sequence[Term]) -> Bools:

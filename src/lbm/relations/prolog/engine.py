@@ -125,14 +125,11 @@ class _Proof:
                 del choices[goal.height :]
                 waiting = rest
                 continue
-            name = (
-                (goal.functor, len(goal.arguments))
-                if type(goal) is Shape or type(goal) is Compound
-                else (goal, 0)
-                if type(goal) is str
-                else None
-            )
-            if name is None:
+            if type(goal) is Shape or type(goal) is Compound:
+                name = goal.functor, len(goal.arguments)
+            elif type(goal) is str:
+                name = goal, 0
+            else:
                 raise self.error(waiting, f"expected a goal, found {self.shown(waiting)}")
             predicate = self.program.predicates.get(name)
             if predicate is None and name in CONTROL_NAMES:
@@ -224,10 +221,8 @@ class _Proof:
 
     def error(self, waiting: Any, message: str) -> ParseError:
         """Return an error that names the rule the next goal is from."""
-        rule = waiting[1][-1]
-        if isinstance(rule, ProgramRule):
-            return ParseError(message, source=rule.source, line=rule.line)
-        return ParseError(message)
+        rule: ProgramRule | None = waiting[1][-1]
+        return ParseError(message) if rule is None else rule.clause.error(message)
 
 
 _NOTHING: Final[Any] = object()
