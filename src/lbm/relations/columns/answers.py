@@ -16,7 +16,7 @@ import numpy as np
 
 from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import LimitExceeded, ParseError
-from lbm.relations.columns.queries import Absent, Column, Goal, Step, is_comparison, substitute
+from lbm.relations.columns.queries import COMPARISONS, Absent, Column, Goal, Step, is_comparison, substitute
 from lbm.relations.modes import Mode
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
@@ -173,8 +173,7 @@ class Background:
             for term in goal.arguments
         )
         assert isinstance(goal.template, Compound)
-        ways = {"=<": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.greater}
-        kept = ways[goal.template.functor](left, right)  # false where one is no number
+        kept = COMPARISONS[goal.template.functor](left, right)  # false where one is no number
         return Solutions(solutions.names, solutions.rows[kept])
 
     def _join(self, solutions: Solutions, goal: Goal) -> Solutions:

@@ -128,12 +128,10 @@ def _sides(attribute: Attribute, first: int, second: int, arity: int) -> tuple[S
     inner = [name for name in query.solutions.names if name != OBJECT]
     found = []
     for side, place in enumerate((first, second)):
-        names: dict[str, Term] = {OBJECT: Variable(variable_name(place))}
+        names = {OBJECT: Variable(variable_name(place))}
         for k, name in enumerate(inner):
             names[name] = Variable(variable_name(arity + side * len(inner) + k))
-        shown = names[variable_name(number)]
-        assert isinstance(shown, Variable)
-        found.append((rename(query.steps, names), shown.name))
+        found.append((rename(query.steps, names), names[variable_name(number)].name))
     return found[0], found[1]
 
 

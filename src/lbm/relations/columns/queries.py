@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from lbm.errors import ParseError
 from lbm.relations.modes import MAX_DEPTH, Mode
 from lbm.relations.prolog.reader import read_term
@@ -32,7 +34,7 @@ from lbm.relations.prolog.terms import (
 )
 from lbm.relations.questions import fill
 
-COMPARISONS: Final = ("=<", ">=", "<", ">")
+COMPARISONS: Final = {"=<": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.greater}
 """Predicates of numbers that queries compare with; they are computed, not looked up."""
 
 
@@ -53,6 +55,14 @@ class Goal:
         """Return the literal as a term."""
         return substitute(self.template, {str(k): term for k, term in enumerate(self.arguments)})
 
+    def renamed(self, names: Mapping[str, Term]) -> Goal:
+        """Return the literal with terms put for some of its variables."""
+
+        def named(term: Term) -> Term:  # what stands at a place is a variable or has none
+            return names.get(term.name, term) if isinstance(term, Variable) else term
+
+        return Goal(self.template, tuple(map(named, self.arguments)))
+
     def __str__(self) -> str:
         if is_comparison(self):
             assert isinstance(self.template, Compound)
@@ -66,6 +76,10 @@ class Absent:
     r"""Goals that have no common answer: ``\+`` of them all. Variables that nothing else has are theirs."""
 
     goals: tuple[Goal, ...]
+
+    def renamed(self, names: Mapping[str, Term]) -> Absent:
+        """Return the goals with terms put for some of their variables."""
+        return Absent(tuple(goal.renamed(names) for goal in self.goals))
 
     def __str__(self) -> str:
         inside = ", ".join(map(str, self.goals))
@@ -209,18 +223,7 @@ def _read_goal(literal: Term) -> Goal:
 
 def rename(steps: Iterable[Step], names: Mapping[str, Term]) -> tuple[Step, ...]:
     """Return a query with terms put for some of its variables."""
-
-    def renamed(goal: Goal) -> Goal:
-        # What stands at a place is a variable or has none.
-        given = (
-            names.get(term.name, term) if isinstance(term, Variable) else term for term in goal.arguments
-        )
-        return Goal(goal.template, tuple(given))
-
-    return tuple(
-        Absent(tuple(map(renamed, step.goals))) if isinstance(step, Absent) else renamed(step)
-        for step in steps
-    )
+    return tuple(step.renamed(names) for step in steps)
 
 
 def substitute(term: Term, values: Mapping[str, Term]) -> Term:
