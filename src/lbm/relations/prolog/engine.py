@@ -153,29 +153,31 @@ class _Proof:
 
     def control(self, name: str, goal: Any, frame: Frame, cut: int, rest: _Goals) -> _Goals:
         """Return what waits after a control structure was opened."""
-        choices = self.choices
         if name == "!":
-            del choices[cut:]
+            del self.choices[cut:]
             return rest
-        height = len(choices)
-        first = goal.arguments[0]
+        first, *more = goal.arguments
+        then = (more[0], frame, cut, rest) if more else rest
         if name == ",":
-            return first, frame, cut, (goal.arguments[1], frame, cut, rest)
+            return first, frame, cut, then
         if name == "call":
-            return first, frame, height, rest
-        if name == ";":
-            other = goal.arguments[1], frame, cut, rest
-            choices.append((self.bindings.mark(), iter((other,))))
-            if isinstance(first, Shape | Compound) and first.functor == "->" and len(first.arguments) == 2:
-                condition, then = first.arguments
-                return condition, frame, height, (_CutTo(height), frame, 0, (then, frame, cut, rest))
-            return first, frame, cut, rest
+            return first, frame, len(self.choices), rest
         if name == "->":
-            choices.append((self.bindings.mark(), iter(())))
-            return first, frame, height, (_CutTo(height), frame, 0, (goal.arguments[1], frame, cut, rest))
+            return self.once(first, frame, then)
+        if name == ";":
+            if isinstance(first, Shape | Compound) and first.functor == "->" and len(first.arguments) == 2:
+                condition, chosen = first.arguments
+                return self.once(condition, frame, (chosen, frame, cut, rest), then)
+            self.choices.append((self.bindings.mark(), iter((then,))))
+            return first, frame, cut, rest
         # \+ and not: if the goal has a proof, forget it and fail; else go on.
-        choices.append((self.bindings.mark(), iter((rest,))))
-        return first, frame, height, (_CutTo(height), frame, 0, ("fail", frame, 0, None))
+        return self.once(first, frame, ("fail", frame, 0, None), rest)
+
+    def once(self, goal: Any, frame: Frame, then: _Goals, *otherwise: _Goals) -> _Goals:
+        """Return what waits where one proof of a goal is enough; without one, it is what stands last."""
+        height = len(self.choices)
+        self.choices.append((self.bindings.mark(), iter(otherwise)))
+        return goal, frame, height, (_CutTo(height), frame, 0, then)
 
     def clauses(
         self, predicate: Predicate, given: tuple[Value, ...], height: int, rest: _Goals

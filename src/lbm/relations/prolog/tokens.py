@@ -74,19 +74,7 @@ class Text:
 
     def error(self, message: str, place: int) -> ParseError:
         """Return the error that points at a place."""
-        start = self.text.rfind("\n", 0, place) + 1
-        end = self.text.find("\n", place)
-        end = len(self.text) if end < 0 else end
-        first = max(start, place - 60)
-        excerpt = self.text[first : min(end, place + 40)].replace("\t", " ")
-        return ParseError(
-            message,
-            source=self.source,
-            line=self.line(place),
-            column=place - start + 1,
-            excerpt=excerpt,
-            caret=place - first,
-        )
+        return ParseError.at(message, self.text, place, source=self.source)
 
 
 def clauses_of(text: Text) -> Iterator[list[Token]]:
