@@ -174,34 +174,38 @@ class _Inference:
 
     def answer(self, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
         """Find the probability of all that is asked; raise NoWorlds if hard labels clash with the rules."""
-        home = {number: self.ready.order_of(number) for number in (*labels, *asked)}
-        for component in sorted({place for place in home.values() if place is not None}):
-            mine = {number: value for number, value in labels.items() if home[number] == component}
-            self._order(component, mine, [number for number in asked if home[number] == component])
-        others = {number: value for number, value in labels.items() if home[number] is None}
-        rest = [number for number in asked if home[number] is None]
+        pairs = self.ready.pairs
+        home = {number: pairs[number][0] for number in (*labels, *asked) if number in pairs}
+        for place in sorted(set(home.values())):
+            mine = {number: value for number, value in labels.items() if home.get(number) == place}
+            self._order(place, mine, [number for number in asked if home.get(number) == place])
+        others = {number: value for number, value in labels.items() if number not in home}
+        rest = [number for number in asked if number not in home]
         if others or rest:
             self._others(others, rest)
 
     # -- orders --
 
-    def _order(self, component: int, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
+    def _order(self, place: int, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
         """Answer what is asked about one strict total order."""
-        order = self.ready.orders[component]
-        literals = {number: self.ready.literal(number) for number in (*labels, *asked)}
-        known = [(literals[number][0], value is not literals[number][1]) for number, value in labels.items()]
-        must = orders.closure(order, known if self.weight is None else [])
+        order = self.ready.orders[place]
+        pairs = {number: self.ready.pairs[number][1:] for number in (*labels, *asked)}
+        known = [pairs[number] if value else pairs[number][::-1] for number, value in labels.items()]
+        must = orders.closure(order.things, known if self.weight is None else [])
         if must is None:
             raise NoWorlds
         log_gain = order.gain / 10**self.ready.clauses.digits
         if self.weight is not None:
-            for atom, value in known:
-                log_gain[order.ends(atom, value)] += self.weight
+            for ends in known:
+                log_gain[ends] += self.weight
         log_gain = log_gain / self.temperature
-        pairs = {number: order.ends(literals[number][0], not literals[number][1]) for number in asked}
-        open_ = {number: ends for number, ends in pairs.items() if not (must[ends] or must[ends[::-1]])}
-        for number in pairs.keys() - open_.keys():
-            self.found[number] = _Said(float(must[pairs[number]]), proven=True)
+        open_: dict[int, tuple[int, int]] = {}
+        for number in asked:
+            ends = pairs[number]
+            if must[ends] or must[ends[::-1]]:
+                self.found[number] = _Said(float(must[ends]), proven=True)
+            else:
+                open_[number] = ends
         for block in orders.blocks(must):
             here = {int(thing): i for i, thing in enumerate(block)}
             inside = {n: (here[a], here[b]) for n, (a, b) in open_.items() if a in here}

@@ -148,19 +148,17 @@ class Prepared:
         The number of each atom, from 1; definitional ones have none.
     clauses
         The rules; weights are whole, times 10^digits, and 0 for a hard clause.
-    bare
-        What they leave open without any label.
     orders
-        The components of ``bare`` that are strict total orders.
-    within
-        For the atoms of ``bare`` in one of them, their numbers there.
+        The strict total orders among what they leave open without any label.
+    pairs
+        For each atom of the rules that is about one of them: its number, and the two things of which the
+        first stands before the second where the atom is true.
     """
 
     place: Mapping[str, int]
     clauses: Clauses
-    bare: Residual
-    orders: dict[int, Order]
-    within: dict[int, int]
+    orders: list[Order]
+    pairs: dict[int, tuple[int, int, int]]
 
     def number(self, name: str) -> int:
         """Return the number of an atom of the rules, written in any way."""
@@ -168,17 +166,6 @@ class Prepared:
         if number is None:
             raise UnknownAtom(name, self.place)
         return number
-
-    def order_of(self, number: int) -> int | None:
-        """Return the order that an atom of the rules is about, if it is about one."""
-        code = int(self.bare.code[number - 1])
-        component = -1 if code < 0 else int(self.bare.components[code >> 1])
-        return component if component in self.orders else None
-
-    def literal(self, number: int) -> tuple[int, bool]:
-        """Return the atom of its order that an atom of the rules equals, and whether it is its negation."""
-        code = int(self.bare.code[number - 1])
-        return self.within[code >> 1], bool(code & 1)
 
     def with_labels(self, labels: Mapping[int, bool], weight: float) -> Clauses:
         """Return the rules and every label as one more clause, of this weight."""
@@ -198,18 +185,20 @@ def prepare(theory: Theory) -> Prepared:
     if bare is None:
         raise NoWorlds
     place = {name: number for number, name in enumerate(theory.atoms, start=1)}
-    names: dict[int, tuple[str, bool]] = {}
+    alike: dict[int, list[tuple[str, bool]]] = {}  # by atom left open: those that equal it or its negation
     for name, code in zip(theory.atoms, bare.code.tolist(), strict=False):
         if code >= 0:
-            names.setdefault(code >> 1, (name, bool(code & 1)))
-    orders: dict[int, Order] = {}
-    within: dict[int, int] = {}
+            alike.setdefault(code >> 1, []).append((name, bool(code & 1)))
+    orders: list[Order] = []
+    pairs: dict[int, tuple[int, int, int]] = {}
     for component in range(int(bare.components.max(initial=-1)) + 1):
         members = np.flatnonzero(bare.components == component).tolist()
-        if len(members) < 3 or any(atom not in names for atom in members):
+        if len(members) < 3 or any(atom not in alike for atom in members):
             continue
-        order = recognise(bare.part(component)[0], [names[atom] for atom in members])
+        order = recognise(bare.part(component)[0], [alike[atom][0] for atom in members])
         if order is not None:
-            orders[component] = order
-            within.update((atom, i) for i, atom in enumerate(members))
-    return Prepared(place, clauses, bare, orders, within)
+            for i, atom in enumerate(members):
+                for name, negated in alike[atom]:
+                    pairs[place[name]] = (len(orders), *order.ends(i, not negated))
+            orders.append(order)
+    return Prepared(place, clauses, orders, pairs)
