@@ -116,15 +116,17 @@ def _plain_fact(tokens: Sequence[Token]) -> Compound | None:
         return None
     arguments: list[Term] = []
     rest, end = iter(tokens[2:-1]), tokens[-1]
-    for token in rest:
-        kind, value, after = token.kind, token.value, next(rest, end)
-        if kind == NAME and value == "-" and after.kind == NUMBER and after.start == token.end:
-            value, after = -after.value, next(rest, end)  # type: ignore[operator]
-        elif kind not in (NAME, QUOTED, NUMBER):
+    for kind, value, _, place in rest:
+        after, sign, start, _ = next(rest, end)
+        if kind == NAME and value == "-" and after == NUMBER and start == place:
+            arguments.append(-sign)  # type: ignore[operator]
+            after, sign, _, _ = next(rest, end)
+        elif kind in (NAME, QUOTED, NUMBER):
+            arguments.append(value)
+        else:
             return None
-        arguments.append(value)
-        if after.kind != SIGN or after.value != ",":
-            is_last = after.kind == SIGN and after.value == ")" and next(rest, end) is end
+        if after != SIGN or sign != ",":
+            is_last = after == SIGN and sign == ")" and next(rest, end) is end
             return Compound(str(tokens[0].value), tuple(arguments)) if is_last else None
     return None
 
