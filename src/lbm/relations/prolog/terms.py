@@ -7,7 +7,7 @@ so do :func:`same` and the equality of compound terms, and an index uses :func:`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Union
 
@@ -146,11 +146,6 @@ def rebuilt(
     return built[0]
 
 
-def variables(term: Term) -> list[str]:
-    """Return the names of a term's variables, in order of appearance."""
-    return list(dict.fromkeys(part.name for part in subterms(term) if isinstance(part, Variable)))
-
-
 def is_ground(term: Term) -> bool:
     """Say whether a term has no variables."""
     return not any(isinstance(part, Variable) for part in subterms(term))
@@ -269,14 +264,14 @@ def _parts(term: Compound) -> list[tuple[str, Term]]:
     """Return the pieces of one compound term, its arguments among them."""
     if term.functor == CONS and len(term.arguments) == 2:
         items, tail = list_items(term)
-        parts = [part for item in items for part in (("text", ","), ("term", item))]
-        parts[0] = ("text", "[")
-        return parts + ([] if tail == EMPTY else [("text", "|"), ("term", tail)]) + [("text", "]")]
+        rest = [] if tail == EMPTY else [("text", "|"), ("term", tail)]
+        return [("text", "["), *_separated(items), *rest, ("text", "]")]
     if term.functor in BETWEEN and len(term.arguments) == 2:
         left, right = term.arguments
         return [("operand", left), ("text", term.functor), ("operand", right)]
-    parts = [part for item in term.arguments for part in (("text", ","), ("term", item))]
-    if parts:
-        parts[0] = ("text", "(")
-        parts.append(("text", ")"))
-    return [("text", write_atom(term.functor)), *parts]
+    inside = [("text", "("), *_separated(term.arguments), ("text", ")")] if term.arguments else []
+    return [("text", write_atom(term.functor)), *inside]
+
+
+def _separated(items: Sequence[Term]) -> list[tuple[str, Term]]:
+    return [part for item in items for part in (("text", ","), ("term", item))][1:]
