@@ -178,7 +178,7 @@ class Background:
 
     def _join(self, solutions: Solutions, goal: Goal) -> Solutions:
         """Join solutions with a literal's answers."""
-        rows, places = solutions.rows, range(len(goal.arguments))
+        rows = solutions.rows
         known: dict[int, Ints] = {}
         first: dict[str, int] = {}
         for place, term in enumerate(goal.arguments):
@@ -188,25 +188,22 @@ class Background:
                 known[place] = solutions.values(term.name)
             else:
                 first.setdefault(term.name, place)
-        if known:
-            distinct, back = np.unique(np.stack(list(known.values()), axis=1), axis=0, return_inverse=True)
-            back = back.reshape(-1)
-        else:
-            distinct, back = np.zeros((1, 0), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
-        found = self._look_up(goal.template, tuple(place in known for place in places), distinct)
+        given = np.array(list(known.values()), dtype=np.int64).reshape(len(known), len(rows)).T
+        distinct, back = np.unique(given, axis=0, return_inverse=True)
+        bound = tuple(place in known for place in range(len(goal.arguments)))
+        found = self._look_up(goal.template, bound, distinct)
         sizes = np.array([len(table) for table in found], dtype=np.int64)
-        if int(sizes[back].sum()) > self.limit:
+        starts, each = (np.cumsum(sizes) - sizes)[back.reshape(-1)], sizes[back.reshape(-1)]
+        if int(each.sum()) > self.limit:
             raise LimitExceeded(
                 f"{goal} has more than {self.limit} answers over all examples: "
                 "try shorter chains, or leave its mode out",
                 limit="rows",
                 value=self.limit,
             )
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        repeated = np.repeat(np.arange(len(rows)), sizes[back])
-        within = np.arange(len(repeated)) - np.repeat(np.cumsum(sizes[back]) - sizes[back], sizes[back])
+        repeated = np.repeat(np.arange(len(rows)), each)
         answers = np.concatenate([*found, np.zeros((0, len(goal.arguments)), dtype=np.int64)])
-        chosen = answers[np.repeat(offsets[:-1][back], sizes[back]) + within]
+        chosen = answers[np.repeat(starts - np.cumsum(each) + each, each) + np.arange(len(repeated))]
         kept = np.ones(len(chosen), dtype=bool)
         for place, term in enumerate(goal.arguments):  # a new variable that stands at two places is one term
             if isinstance(term, Variable) and term.name in first and first[term.name] != place:

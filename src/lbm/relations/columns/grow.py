@@ -66,9 +66,9 @@ class Query:
 class Harvest:
     """Columns found so far, the shorter first; of two that always agree, or never, the first is kept."""
 
-    def __init__(self, labels: Bools, support: int) -> None:
+    def __init__(self, labels: Bools, language: Language) -> None:
         self.labels = labels
-        self.support = support
+        self.support = language.least(len(labels))
         self.columns: dict[bytes, Column] = {}
 
     def add(self, column: Column, values: Bools) -> float:
@@ -86,11 +86,10 @@ def grow_columns(
     """Return the columns that examples and their labels suggest; no two always agree, or never."""
     unique = dict(zip(examples, labels, strict=True))
     start = answers.start(list(unique))
-    support = language.least(len(unique))
-    harvest = Harvest(np.array(list(unique.values()), dtype=bool), support)
+    harvest = Harvest(np.array(list(unique.values()), dtype=bool), language)
     head = answers.head(next(iter(unique)))
     opened = [Query((), tuple(place.type for place in head.places), start)]
-    grower = Grower(answers, len(head.places), support, language.cuts)
+    grower = Grower(answers, len(head.places), harvest.support, language.cuts)
     seen: set[str] = set()
     for _ in range(language.size):
         grown: list[tuple[float, Query]] = []

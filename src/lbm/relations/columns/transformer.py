@@ -118,14 +118,12 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
             chosen = select(self._table(columns, examples), labels, self.select)
             columns = [columns[k] for k in sorted(chosen.tolist())]
         self.names_ = [str(column) for column in columns]
-        known = set(map(atom_name, self.names_))
+        known, mentioned = set(map(atom_name, self.names_)), set(map(atom_name, self.also))
         more = [text for text in dict.fromkeys(self.also) if atom_name(text) not in known]
         asked = more if self.features == "paper" else [self._read_column(text) for text in more]
         self.columns_: list[Any] = [*columns, *asked]
         self.names_ += more
-        self.mentioned_ = [
-            k for k, name in enumerate(self.names_) if atom_name(name) in set(map(atom_name, self.also))
-        ]
+        self.mentioned_ = [k for k, name in enumerate(self.names_) if atom_name(name) in mentioned]
         return self
 
     def fit_transform(self, X: Iterable[Term], y: Iterable[bool] = (), **_: Any) -> Any:
