@@ -198,8 +198,8 @@ class Saturation:
                 terms.meet(number, layer)
                 if sign == OUTPUT:
                     wanted.add(number)
-        for place in head.mode.at(INPUT):
-            terms.give(self.numbers.of(reach(given, place.path), place.type), place.type)
+                elif sign == INPUT:
+                    terms.give(number, place.type)
         first = head.literal(given, self.numbers)
         body = self._body(terms, wanted)
         body.pop(first, None)

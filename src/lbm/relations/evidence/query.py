@@ -252,10 +252,8 @@ class _Inference:
         wanted: dict[int, list[int]] = {}  # by atom of the residual
         for number in asked:
             value, code = int(residual.value[number - 1]), int(residual.code[number - 1])
-            if value:
-                self.found[number] = _Said(float(value > 0), proven=True)
-            elif code < 0:
-                self.found[number] = _Said(0.5)
+            if value or code < 0:  # settled, or as likely as not
+                self.found[number] = _Said((1 + value) / 2, proven=bool(value))
             else:
                 wanted.setdefault(code >> 1, []).append(number)
         temperature = self.temperature * 10**clauses.digits

@@ -28,8 +28,6 @@ from lbm.relations.evidence.orders import Order, recognise
 DIGITS: Final = 6
 """Digits after the point of a label's weight: more would only make whole numbers large."""
 
-Codes = Ints
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residual:
@@ -49,7 +47,7 @@ class Residual:
     """
 
     value: NDArray[np.int8]
-    code: Codes
+    code: Ints
     clauses: Clauses
     components: NDArray[np.int32]
 
@@ -98,7 +96,7 @@ def reduce(problem: Clauses, labels: Mapping[int, bool]) -> Residual | None:
         problem = _renamed(problem, leaders)
 
 
-def _follow(value: NDArray[np.int8], code: Codes, fixed: NDArray[np.int8], kept: NDArray[np.int32]) -> None:
+def _follow(value: NDArray[np.int8], code: Ints, fixed: NDArray[np.int8], kept: NDArray[np.int32]) -> None:
     """Write down where one round of presolving left the atoms."""
     new = np.full(len(fixed), -1, np.int64)
     new[kept - 1] = np.arange(len(kept))
@@ -108,7 +106,7 @@ def _follow(value: NDArray[np.int8], code: Codes, fixed: NDArray[np.int8], kept:
     code[there] = np.where(new[atoms] >= 0, 2 * new[atoms] + signs, -1)
 
 
-def _leaders(problem: Clauses) -> Codes | None:
+def _leaders(problem: Clauses) -> Ints | None:
     """Return the first literal that each literal equals by clauses of two; None: one equals its negation."""
     pairs = problem.starts[:-1][(problem.sizes == 2) & (problem.weights == 0)]
     codes = problem.codes
@@ -129,7 +127,7 @@ def _leaders(problem: Clauses) -> Codes | None:
     return np.asarray(2 * lead + ~positive, np.int64)
 
 
-def _renamed(problem: Clauses, leaders: Codes) -> Clauses:
+def _renamed(problem: Clauses, leaders: Ints) -> Clauses:
     codes = leaders[problem.codes]
     literals = np.where(codes & 1, -(codes >> 1) - 1, (codes >> 1) + 1).astype(np.int32)
     return replace(problem, literals=literals)

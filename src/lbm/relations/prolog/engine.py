@@ -56,8 +56,7 @@ def solve(
     goals = (goals,) if isinstance(goals, str | int | float | Compound | Variable) else tuple(goals)
     slots: dict[str, Slot] = {}
     templates = [to_template(goal, slots) for goal in goals]
-    frame: Frame = [Cell() for _ in slots]
-    frame.append(None)
+    frame: Frame = [*(Cell() for _ in slots), None]
     proof = _Proof(program, steps, ", ".join(write_short(goal) for goal in goals[:5]))
     waiting: _Goals = None
     for template in reversed(templates):
@@ -205,8 +204,7 @@ class _Proof:
             if rule is None:
                 return
             compiled = compile_rule(rule)
-            frame: Frame = [None] * compiled.size
-            frame.append(rule)
+            frame: Frame = [None] * compiled.size + [rule]
             for template, value in zip(compiled.head, values, strict=True):
                 if not bindings.match(template, value, frame):
                     bindings.undo(mark)
