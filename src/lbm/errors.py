@@ -37,6 +37,22 @@ class ParseError(LbmError, ValueError):
         self.excerpt = excerpt
         self.caret = caret
 
+    @classmethod
+    def at(cls, message: str, text: str, place: int, *, source: str | None = None) -> ParseError:
+        """Return the error that points at a place of a text, counted from 0."""
+        start = text.rfind("\n", 0, place) + 1
+        end = text.find("\n", place)
+        first = max(start, place - 60)
+        excerpt = text[first : min(len(text) if end < 0 else end, place + 40)].expandtabs(1)
+        return cls(
+            message,
+            source=source,
+            line=text.count("\n", 0, place) + 1,
+            column=place - start + 1,
+            excerpt="".join(sign if sign.isprintable() else "?" for sign in excerpt),
+            caret=place - first,
+        )
+
     def one_line(self) -> str:
         """Return ``source:line:column: message``, with the parts that are known."""
         place = ":".join(str(part) for part in (self.source, self.line, self.column) if part is not None)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lbm.errors import ClashingLabels, FileError, NoWorlds, ParseError, UnknownAtom, WeightError
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence import constants_of, ground, infer, marginals, prepare, query
+from lbm.relations.evidence.residual import reduce
 from lbm.relations.evidence.walk import begin, walk
 
 ORDER = Path(__file__).parents[2] / "examples" / "order.lbm"
@@ -135,7 +136,9 @@ def test_chains_among_models_give_the_marginals_of_all_worlds(monkeypatch, weigh
 
 def test_chains_that_no_flip_connects_are_not_called_converged():
     ready = prepare(Theory.parse("exactly(1, a, b, c)\na | b | c | d"))
-    clauses = ready.bare.clauses
+    open_ = reduce(ready.clauses, {})
+    assert open_ is not None
+    clauses = open_.clauses
     models, fixed = begin(clauses, range(clauses.variables), np.random.default_rng(0))
     assert not fixed
     found, _ = walk(clauses, 1.0, models, range(clauses.variables), np.random.default_rng(0), sweeps=64)

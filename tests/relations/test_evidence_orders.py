@@ -21,6 +21,7 @@ from lbm.relations.evidence import (
     prepare,
     walk,
 )
+from lbm.relations.evidence.residual import reduce
 from lbm.relations.problem import load_problem
 
 ORDER = Path(__file__).parents[2] / "examples" / "order.lbm"
@@ -145,7 +146,9 @@ def test_counters_of_a_walk_stay_what_a_fresh_count_says():
     """Compiled and not compiled, a sweep keeps every hard clause, its counters and its scores right."""
     text = ORDER.read_text() + "1.5: ex(a, b) | ex(c, d)\n0.5: ex(d, a)\n2: ex(b, c) & ex(c, a) -> ex(d, b)\n"
     ready = prepare(ground(text, domains={"compound": "abcd"}))
-    clauses, _ = ready.bare.part(0)
+    open_ = reduce(ready.clauses, {})
+    assert open_ is not None
+    clauses, _ = open_.part(0)
     rng = np.random.default_rng(5)
     models, _ = walk.begin(clauses, range(clauses.variables), rng)
     literals = clauses.literals.astype(np.int64)

@@ -17,8 +17,8 @@ def test_a_mode_knows_its_recall_predicate_and_places():
     )
     assert warnings == []
     (head,), (body, atom) = modes.head, modes.body
-    assert (head.recall, head.predicate, head.line) == (1, ("ex", 2), 1)
-    assert (body.recall, body.predicate, body.line) == (None, ("bond", 3), 2)
+    assert (head.recall, head.predicate, head.clause.line) == (1, ("ex", 2), 1)
+    assert (body.recall, body.predicate, body.clause.line) == (None, ("bond", 3), 2)
     assert [(place.path, place.sign, place.type) for place in body.places] == [
         ((0,), INPUT, "drug"),
         ((1,), OUTPUT, "atom"),

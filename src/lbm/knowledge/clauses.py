@@ -148,6 +148,13 @@ class Clauses(Packed[Statement]):
         return np.arange(len(self)) if self.groups is None else self.groups
 
     @property
+    def codes(self) -> NDArray[np.int64]:
+        """The literals as codes: 2·v for the variable number v, from 0, and one more for its negation."""
+        import numpy as np
+
+        return 2 * (np.abs(self.literals).astype(np.int64) - 1) + (self.literals < 0)
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """How many literals each clause has."""
         return self.starts[1:] - self.starts[:-1]

@@ -85,21 +85,7 @@ class Lexer:
 
     def fail(self, message: str, place: int) -> NoReturn:
         """Raise a ParseError that points at ``place``."""
-        start = self.text.rfind("\n", 0, place) + 1
-        line = self.text.count("\n", 0, place) + 1
-        end = self.text.find("\n", place)
-        end = len(self.text) if end < 0 else end
-        left = max(start, place - 60)
-        excerpt = self.text[left : min(end, place + 40)].expandtabs(1)
-        excerpt = "".join(sign if sign.isprintable() else "?" for sign in excerpt)
-        raise ParseError(
-            message,
-            source=self.source,
-            line=line,
-            column=place - start + 1,
-            excerpt=excerpt,
-            caret=place - left,
-        )
+        raise ParseError.at(message, self.text, place, source=self.source)
 
     def expected(self, what: str, token: Token) -> NoReturn:
         """Raise a ParseError: ``what`` was expected, ``token`` came."""

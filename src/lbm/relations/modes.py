@@ -52,14 +52,15 @@ class Mode:
         Where the template holds a sign, from left to right.
     negated
         It was written ``not(...)``; the template is what stands inside.
+    clause
+        The directive as it was read.
     """
 
     recall: int | None
     template: Term
     places: tuple[Place, ...]
-    negated: bool = False
-    source: str | None = field(default=None, compare=False)
-    line: int | None = field(default=None, compare=False)
+    negated: bool
+    clause: Clause = field(compare=False)
 
     @property
     def predicate(self) -> Signature:
@@ -84,8 +85,7 @@ class Determination:
 
     target: Signature
     predicate: Signature
-    source: str | None = field(default=None, compare=False)
-    line: int | None = field(default=None, compare=False)
+    clause: Clause = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +128,15 @@ def read_modes(clauses: Iterable[Clause]) -> tuple[Modes, list[str]]:
             continue
         name = signature(directive)
         match name:
-            case ("modeh", 2):
-                head.setdefault(_mode(directive, clause))
-            case ("modeb", 2):
-                body.setdefault(_mode(directive, clause))
-            case ("mode", 2):
-                head.setdefault(_mode(directive, clause))
-                body.setdefault(_mode(directive, clause))
+            case ("modeh" | "modeb" | "mode" as kind, 2):
+                mode = _mode(directive, clause)
+                if kind != "modeb":
+                    head.setdefault(mode)
+                if kind != "modeh":
+                    body.setdefault(mode)
             case ("determination", 2):
-                determinations.setdefault(_determination(directive, clause))
+                target, predicate = (_indicated(part, clause) for part in arguments(directive))
+                determinations.setdefault(Determination(target, predicate, clause))
             case ("set", 1 | 2):
                 setting = arguments(directive)
                 if not isinstance(setting[0], str):
@@ -175,15 +175,10 @@ def _mode(directive: Term, clause: Clause) -> Mode:
         elif isinstance(part, Compound):
             todo += [((*path, k), part.arguments[k]) for k in reversed(range(len(part.arguments)))]
     number = recall if isinstance(recall, int) else None
-    return Mode(number, template, tuple(places), negated, clause.source, clause.line)
+    return Mode(number, template, tuple(places), negated, clause)
 
 
-def _determination(directive: Term, clause: Clause) -> Determination:
-    target, predicate = (_indicator(part, clause) for part in arguments(directive))
-    return Determination(target, predicate, clause.source, clause.line)
-
-
-def _indicator(term: Term, clause: Clause) -> Signature:
+def _indicated(term: Term, clause: Clause) -> Signature:
     if signature(term) == ("/", 2):
         name, arity = arguments(term)
         if isinstance(name, str) and isinstance(arity, int) and arity >= 0:

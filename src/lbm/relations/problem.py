@@ -17,7 +17,7 @@ from lbm.errors import FileError, ParseError
 from lbm.relations.modes import Modes, read_modes
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.operators import Operators
-from lbm.relations.prolog.program import Program, Signature, goals_of, head_and_body, make_program
+from lbm.relations.prolog.program import Program, Signature, goals_of, head_and_body, indicator, make_program
 from lbm.relations.prolog.reader import Clause, read_file, read_term
 from lbm.relations.prolog.terms import Term, arguments, is_ground, key, signature, write_short
 
@@ -142,64 +142,57 @@ def make_problem(
 
 def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Term]) -> dict[Term, str]:
     """Return the fold of every example, as a tab-separated file with a header says."""
-    lines = read_lines(path)
-    header = lines[0].split("\t") if lines else []
-    source = str(path)
+    header, lines = read_rows(path)
+
+    def wrong(message: str, line: int | None = None) -> ParseError:
+        return ParseError(message, source=str(path), line=line)
+
     if len(header) < 2:
-        raise ParseError(
-            "expected a header with the columns example and fold, separated by tabs", source=source, line=1
-        )
+        raise wrong("expected a header with the columns example and fold, separated by tabs", 1)
     by_example = "example" in header and "fold" in header
     column, last = (header.index("example"), header.index("fold")) if by_example else (0, 1)
-    rows: list[tuple[Clause, list[str]]] = []
-    for number, line in enumerate(lines[1:], start=2):
-        cells = line.split("\t")
-        if not line.strip():
-            continue
-        if len(cells) != len(header):
-            raise ParseError(
-                f"expected {len(header)} columns, found {len(cells)}", source=source, line=number
-            )
-        rows.append((one_term(cells[column], source, number), cells))
     label = header.index("label") if by_example and "label" in header else None
+    rows: list[tuple[Clause, str, str | None]] = []
+    for number, cells in lines:
+        if len(cells) != len(header):
+            raise wrong(f"expected {len(header)} columns, found {len(cells)}", number)
+        clause = one_term(cells[column], str(path), number)
+        rows.append((clause, cells[last], None if label is None else cells[label]))
     folds: dict[Term, str] = {}
     if by_example:
         known: dict[Term, str] = dict.fromkeys(positive, "pos") | dict.fromkeys(negative, "neg")
-        for clause, cells in rows:
+        for clause, fold, said in rows:
+            shown = write_short(clause.term)
             if clause.term not in known:
-                raise clause.error(f"expected an example of this problem, found {write_short(clause.term)}")
-            if label is not None and cells[label] in ("pos", "neg") and cells[label] != known[clause.term]:
-                raise clause.error(
-                    f"{write_short(clause.term)} is said to be {cells[label]} but is {known[clause.term]}"
-                )
-            if folds.setdefault(clause.term, cells[last]) != cells[last]:
-                raise clause.error(f"{write_short(clause.term)} is in two folds")
+                raise clause.error(f"expected an example of this problem, found {shown}")
+            if said in ("pos", "neg") and said != known[clause.term]:
+                raise clause.error(f"{shown} is said to be {said} but is {known[clause.term]}")
+            if folds.setdefault(clause.term, fold) != fold:
+                raise clause.error(f"{shown} is in two folds")
     else:
-        group = {key(clause.term): cells[last] for clause, cells in rows}
+        group = {key(clause.term): fold for clause, fold, _ in rows}
         for example in (*positive, *negative):
             named = {group[key(term)] for term in arguments(example) if key(term) in group}
             if len(named) > 1:
-                raise ParseError(
-                    f"expected one fold for {write_short(example)}, found {' and '.join(sorted(named))}",
-                    source=source,
-                )
+                found = " and ".join(sorted(named))
+                raise wrong(f"expected one fold for {write_short(example)}, found {found}")
             if named:
                 folds[example] = named.pop()
     without = [example for example in (*positive, *negative) if example not in folds]
     if without:
-        raise ParseError(
-            f"expected a fold for every example, {len(without)} have none: {write_short(without[0])} first",
-            source=source,
-        )
+        first = write_short(without[0])
+        raise wrong(f"expected a fold for every example, {len(without)} have none: {first} first")
     return folds
 
 
-def read_lines(path: Path | str) -> list[str]:
-    """Return the lines of a file of text."""
+def read_rows(path: Path | str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the header of a tab-separated file, and number and cells of each line that is not blank."""
     try:
-        return Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    header = lines[0].split("\t") if lines else []
+    return header, [(i, line.split("\t")) for i, line in enumerate(lines[1:], start=2) if line.strip()]
 
 
 def one_term(text: str, source: str, line: int) -> Clause:
@@ -227,17 +220,16 @@ def _declares_modes(directives: Iterable[Clause]) -> bool:
 def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> Signature:
     """Return the target, if examples are ground terms of one predicate, and none is in both classes."""
     target: Signature | None = None
-    first: Clause | None = None
-    for clause in (*positive, *negative):
+    examples = (*positive, *negative)
+    for clause in examples:
         head, body = head_and_body(clause)
         found = None if head is None else signature(head)
         if head is None or found is None or body != "true" or not is_ground(head):
             raise clause.error(f"expected an example without variables, found {write_short(clause.term)}")
-        if target is None or first is None:
-            target, first = found, clause
-        elif found[0] != target[0]:
-            as_at = f"as at {first.place}"
-            raise clause.error(f"expected examples of {_show(target)}, {as_at}, found {_show(found)}")
+        target = target or found
+        if found[0] != target[0]:
+            wanted = f"{indicator(target)}, as at {examples[0].place}"
+            raise clause.error(f"expected examples of {wanted}, found {indicator(found)}")
     if target is None or not positive:
         source = negative[0].source if negative else None
         where = f" ({source} has {len(negative)} negative ones)" if source else ""
@@ -250,10 +242,6 @@ def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> S
                 f"{places[clause.term]}: leave one out"
             )
     return target
-
-
-def _show(predicate: Signature) -> str:
-    return f"{predicate[0]}/{predicate[1]}"
 
 
 def _uses(clauses: Iterable[Clause]) -> Iterator[tuple[Signature, Clause]]:
@@ -269,12 +257,12 @@ def _uses(clauses: Iterable[Clause]) -> Iterator[tuple[Signature, Clause]]:
 
 
 def _mentioned(modes: Modes) -> Iterator[tuple[Signature, Clause]]:
-    """Yield every predicate that modes and determinations name, with a clause that knows the place."""
+    """Yield every predicate that modes and determinations name, with the directive."""
     for mode in (*modes.head, *modes.body):
-        yield mode.predicate, Clause(mode.template, mode.source, mode.line)
+        yield mode.predicate, mode.clause
     for one in modes.determinations:
         for predicate in (one.target, one.predicate):
-            yield predicate, Clause("determination", one.source, one.line)
+            yield predicate, one.clause
 
 
 def _check_arities(uses: Iterable[tuple[Signature, Clause]]) -> None:
@@ -292,20 +280,19 @@ def _missing(program: Program, modes: Modes, target: Signature) -> Iterator[str]
     """Yield a warning for each predicate that modes name in vain."""
     lines: dict[Signature, list[str]] = {}
     for mode in modes.body:
-        lines.setdefault(mode.predicate, []).append(f"mode at {mode.source}:{mode.line}")
+        lines.setdefault(mode.predicate, []).append(f"mode at {mode.clause.place}")
     for one in modes.determinations:
         if one.target == target:
-            lines.setdefault(one.predicate, []).append(f"determination at {one.source}:{one.line}")
+            lines.setdefault(one.predicate, []).append(f"determination at {one.clause.place}")
     used = {name for name, _ in modes.for_target(target)}
+    used |= {mode.predicate for mode in modes.body if mode.negated}
     for predicate, places in lines.items():
         said = ", ".join(places)
-        if predicate not in program.predicates and predicate not in BUILTINS and predicate != ("not", 1):
-            yield f"{_show(predicate)} has no clauses: {said}"
-        elif predicate not in used and not any(
-            mode.negated and mode.predicate == predicate for mode in modes.body
-        ):
+        if predicate not in program.predicates and predicate not in BUILTINS:
+            yield f"{indicator(predicate)} has no clauses: {said}"
+        elif predicate not in used:
             wanted = "determination" if places[0].startswith("mode") else "mode"
-            yield f"{_show(predicate)} has no {wanted}, and is not used: {said}"
+            yield f"{indicator(predicate)} has no {wanted}, and is not used: {said}"
 
 
 def _undefined_goals(program: Program) -> Iterator[str]:
@@ -317,7 +304,7 @@ def _undefined_goals(program: Program) -> Iterator[str]:
                 found = signature(goal)
                 if found and found not in program.predicates and found not in BUILTINS and found not in seen:
                     seen.add(found)
-                    yield f"{_show(found)} has no clauses: called at {rule.source}:{rule.line}"
+                    yield f"{indicator(found)} has no clauses: called at {rule.clause.place}"
 
 
 def _check_usable(program: Program, modes: Modes, target: Signature, directives: Sequence[Clause]) -> None:
@@ -327,12 +314,9 @@ def _check_usable(program: Program, modes: Modes, target: Signature, directives:
         raise ParseError(
             f"expected a mode of the head, ':- modeh(1,{target[0]}(+type,...)).', found none", source=source
         )
-    for name, each in modes.for_target(target):
-        if name == ("not", 1) or name in BUILTINS or name in program.predicates:
-            assert each, "for_target leaves out predicates without modes"
-            return
-    raise ParseError(
-        f"expected a body mode, with a determination for {_show(target)}, of a predicate that has clauses, "
-        "found none",
-        source=source,
-    )
+    if not any(name in BUILTINS or name in program.predicates for name, _ in modes.for_target(target)):
+        raise ParseError(
+            f"expected a body mode, with a determination for {indicator(target)}, of a predicate that has "
+            "clauses, found none",
+            source=source,
+        )

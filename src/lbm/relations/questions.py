@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from lbm.errors import ParseError
 from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode, Place
+from lbm.relations.prolog.bindings import Bindings, to_template
 from lbm.relations.prolog.engine import solve
 from lbm.relations.prolog.program import Program
 from lbm.relations.prolog.terms import (
@@ -22,7 +22,6 @@ from lbm.relations.prolog.terms import (
     arguments,
     is_ground,
     key,
-    same,
     write,
     write_operand,
     write_short,
@@ -121,11 +120,8 @@ class Caller:
             atom = arguments(fill(mode.template, filling | found))
             if not all(map(is_ground, atom)):
                 shown = write_short(Compound(mode.predicate[0], atom))
-                raise ParseError(
-                    f"expected answers without variables, found {shown} for the mode ({mode})",
-                    source=mode.source,
-                    line=mode.line,
-                )
+                message = f"expected answers without variables, found {shown} for the mode ({mode})"
+                raise mode.clause.error(message)
             yield atom
 
 
@@ -143,6 +139,7 @@ class Form:
     """The text of a mode's literals."""
 
     def __init__(self, mode: Mode) -> None:
+        self.mode = mode
         marks = {place.path: Variable(f"{_MARK}{number}{_MARK}") for number, place in enumerate(mode.places)}
         term = fill(mode.template, marks)
         parts = write(Compound("not", (term,)) if mode.negated else term).split(_MARK)
@@ -197,22 +194,6 @@ def fill(template: Term, values: Mapping[tuple[int, ...], Any], path: tuple[int,
 
 def fits(mode: Mode, example: Term) -> bool:
     """Say whether an example has the form of a mode."""
-    holes = {place.path for place in mode.places}
-    pairs: list[tuple[tuple[int, ...], Term, Term]] = [((), mode.template, example)]
-    while pairs:
-        path, part, term = pairs.pop()
-        if path in holes:
-            continue
-        if not isinstance(part, Compound):
-            if not same(part, term):
-                return False
-        elif (
-            not isinstance(term, Compound)
-            or term.functor != part.functor
-            or len(term.arguments) != len(part.arguments)
-        ):
-            return False
-        else:
-            both = zip(part.arguments, term.arguments, strict=True)
-            pairs += [((*path, k), one, other) for k, (one, other) in enumerate(both)]
-    return True
+    places = {place.path: Variable(str(number)) for number, place in enumerate(mode.places)}
+    form = to_template(fill(mode.template, places), {})
+    return Bindings().match(form, example, [None] * len(places))

@@ -19,6 +19,7 @@ from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS
+from lbm.relations.prolog.program import indicator
 from lbm.relations.prolog.terms import Term, arguments, write_short
 from lbm.relations.questions import Caller, Form, Literal, Match, Numbers, fits, reach, variable_name
 
@@ -170,7 +171,7 @@ class Saturation:
         self.depth = _depth(problem, depth)
         self.literals = literals
         self.numbers = Numbers()
-        target = "/".join(map(str, problem.target))
+        target = indicator(problem.target)
         self.groups = [
             [Caller(mode, problem.background, self.numbers, steps) for mode in modes]
             for name, modes in problem.modes.for_target(problem.target)
@@ -178,28 +179,28 @@ class Saturation:
         ]
         if not self.groups:
             raise ParseError(f"expected a body mode for {target} that can be used, found none")
-        self.heads = [(mode, Form(mode)) for mode in problem.modes.head if mode.predicate == problem.target]
+        self.heads = [Form(mode) for mode in problem.modes.head if mode.predicate == problem.target]
         if not self.heads:
             raise ParseError(f"expected a mode of the head for {target}, ':- modeh(1, ...).', found none")
 
     def clause(self, example: Term, label: bool) -> BottomClause:
         """Return the bottom clause of an example."""
-        head, form = next(((mode, form) for mode, form in self.heads if fits(mode, example)), (None, None))
-        if head is None or form is None:
+        head = next((form for form in self.heads if fits(form.mode, example)), None)
+        if head is None:
             raise ParseError(
                 f"expected an example that fits a mode of the head, found {write_short(example)}"
             )
         terms, given = _Terms(), arguments(example)
         wanted = set()
         for sign, layer in ((OUTPUT, None), (INPUT, 0), (CONSTANT, 0)):
-            for place in head.at(sign):
+            for place in head.mode.at(sign):
                 number = self.numbers.of(reach(given, place.path), place.type)
                 terms.meet(number, layer)
                 if sign == OUTPUT:
                     wanted.add(number)
-        for place in head.at(INPUT):
-            terms.give(self.numbers.of(reach(given, place.path), place.type), place.type)
-        first = form.literal(given, self.numbers)
+                elif sign == INPUT:
+                    terms.give(number, place.type)
+        first = head.literal(given, self.numbers)
         body = self._body(terms, wanted)
         body.pop(first, None)
         return self._written(example, label, first, body)
@@ -239,7 +240,7 @@ class Saturation:
     def _limit(self, mode: Mode) -> LimitExceeded:
         return LimitExceeded(
             f"a bottom clause would pass {self.literals} literals, at the mode ({mode}) of "
-            f"{mode.source}:{mode.line}: try a smaller recall or depth, or pass literals=",
+            f"{mode.clause.place}: try a smaller recall or depth, or pass literals=",
             limit="literals",
             value=self.literals,
         )
@@ -264,10 +265,6 @@ class Saturation:
 
 def _inputs(types: Sequence[Term], terms: _Terms, layer: int) -> Iterator[tuple[int, ...]]:
     """Yield each choice of inputs, one of them given in the layer and the others in it or before."""
-    if len(types) == 1:
-        for number in terms.new(types[0], layer):
-            yield (number,)
-        return
     if not types:
         yield ()
         return

@@ -38,11 +38,6 @@ def test_facts_with_variables_are_rules():
     assert set(program.predicates) == {("append", 3), ("p", 1)}
 
 
-def test_constants_are_the_arguments_of_facts_once_each():
-    program = make_program(read_clauses("p(a, 1). q(1.0, a). q(f(a), 1)."))
-    assert list(map(repr, program.constants())) == ["'a'", "1", "1.0", "<f(a)>"]
-
-
 def test_a_program_survives_a_pickle_without_its_indexes():
     program = make_program(read_clauses("p(a). p(b). q(X) :- p(X)."))
     program.predicates["p", 1].rows((0,), ("a",))

@@ -207,8 +207,8 @@ def _numbers(marked: Bools) -> Codes:
 def _as_sets(problem: Clauses) -> Clauses:
     """Return the clauses that can be false at all, each literal once."""
     width = 2 * problem.variables
-    owner = np.repeat(np.arange(len(problem)), np.diff(problem.starts))
-    codes = 2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)
+    owner = np.repeat(np.arange(len(problem)), problem.sizes)
+    codes = problem.codes
     # One sort of all: the clause is the higher digit, so that every clause stays in its place.
     codes = np.sort(owner * width + codes) - owner * width
     new = np.ones(len(codes), bool)

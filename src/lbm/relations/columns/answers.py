@@ -16,11 +16,12 @@ import numpy as np
 
 from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import LimitExceeded, ParseError
-from lbm.relations.columns.queries import Absent, Column, Goal, Step, is_comparison, substitute
+from lbm.relations.columns.queries import COMPARISONS, Absent, Column, Goal, Step, is_comparison, substitute
 from lbm.relations.modes import Mode
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS, solve
+from lbm.relations.prolog.program import indicator
 from lbm.relations.prolog.terms import (
     Compound,
     Term,
@@ -82,7 +83,6 @@ class Background:
         self.numbers = Numbers()
         self.terms = self.numbers.terms
         self._tables: dict[tuple[Term, tuple[bool, ...]], dict[tuple[int, ...], Ints]] = {}
-        self._whole: dict[Term, Ints] = {}
         self._magnitudes = np.zeros(0)
 
     # -- terms --
@@ -102,8 +102,8 @@ class Background:
         for mode in self.heads:
             if fits(mode, example):
                 return mode
-        shown = "/".join(map(str, self.target))
-        raise ParseError(f"expected an example that fits a mode of {shown}, found {write_short(example)}")
+        wanted = f"an example that fits a mode of {indicator(self.target)}"
+        raise ParseError(f"expected {wanted}, found {write_short(example)}")
 
     def start(self, examples: Sequence[Term]) -> Solutions:
         """Return the empty query's solutions: the arguments of each example, called A, B, ..."""
@@ -173,13 +173,12 @@ class Background:
             for term in goal.arguments
         )
         assert isinstance(goal.template, Compound)
-        ways = {"=<": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.greater}
-        kept = ways[goal.template.functor](left, right)  # false where one is no number
+        kept = COMPARISONS[goal.template.functor](left, right)  # false where one is no number
         return Solutions(solutions.names, solutions.rows[kept])
 
     def _join(self, solutions: Solutions, goal: Goal) -> Solutions:
         """Join solutions with a literal's answers."""
-        rows, places = solutions.rows, range(len(goal.arguments))
+        rows = solutions.rows
         known: dict[int, Ints] = {}
         first: dict[str, int] = {}
         for place, term in enumerate(goal.arguments):
@@ -189,25 +188,22 @@ class Background:
                 known[place] = solutions.values(term.name)
             else:
                 first.setdefault(term.name, place)
-        if known:
-            distinct, back = np.unique(np.stack(list(known.values()), axis=1), axis=0, return_inverse=True)
-            back = back.reshape(-1)
-        else:
-            distinct, back = np.zeros((1, 0), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
-        found = self._look_up(goal.template, tuple(place in known for place in places), distinct)
+        given = np.array(list(known.values()), dtype=np.int64).reshape(len(known), len(rows)).T
+        distinct, back = np.unique(given, axis=0, return_inverse=True)
+        bound = tuple(place in known for place in range(len(goal.arguments)))
+        found = self._look_up(goal.template, bound, distinct)
         sizes = np.array([len(table) for table in found], dtype=np.int64)
-        if int(sizes[back].sum()) > self.limit:
+        starts, each = (np.cumsum(sizes) - sizes)[back.reshape(-1)], sizes[back.reshape(-1)]
+        if int(each.sum()) > self.limit:
             raise LimitExceeded(
                 f"{goal} has more than {self.limit} answers over all examples: "
                 "try shorter chains, or leave its mode out",
                 limit="rows",
                 value=self.limit,
             )
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        repeated = np.repeat(np.arange(len(rows)), sizes[back])
-        within = np.arange(len(repeated)) - np.repeat(np.cumsum(sizes[back]) - sizes[back], sizes[back])
+        repeated = np.repeat(np.arange(len(rows)), each)
         answers = np.concatenate([*found, np.zeros((0, len(goal.arguments)), dtype=np.int64)])
-        chosen = answers[np.repeat(offsets[:-1][back], sizes[back]) + within]
+        chosen = answers[np.repeat(starts - np.cumsum(each) + each, each) + np.arange(len(repeated))]
         kept = np.ones(len(chosen), dtype=bool)
         for place, term in enumerate(goal.arguments):  # a new variable that stands at two places is one term
             if isinstance(term, Variable) and term.name in first and first[term.name] != place:
@@ -217,25 +213,25 @@ class Background:
 
     def _look_up(self, template: Term, bound: tuple[bool, ...], given: Ints) -> list[Ints]:
         """Return the answers, shape (answers, places), for each choice, a row of ``given``."""
-        table = self._tables.setdefault((template, bound), {})
-        only_facts = self.has_only_facts(template)
-        if only_facts and not table:
-            rows = self._whole.get(template)
-            if rows is None:
-                rows = self._whole[template] = self._ask(template, (False,) * len(bound), ())
-            keys = rows[:, np.flatnonzero(bound)]
-            order = np.lexsort(keys.T[::-1]) if keys.shape[1] else np.arange(len(rows))
-            keys, rows = keys[order], rows[order]
-            starts = np.flatnonzero((keys[1:] != keys[:-1]).any(axis=1)) + 1
-            for part in np.split(rows, starts) if len(rows) else ():
-                table[tuple(part[0, np.flatnonzero(bound)].tolist())] = part
-            table.setdefault((-1,), rows[:0])  # so that an empty table is made once
+        is_whole = any(bound) and self.has_only_facts(template)
+        table = self._tables.get((template, bound))
+        if table is None:
+            table = self._tables[template, bound] = self._grouped(template, bound) if is_whole else {}
         choices = list(map(tuple, given.tolist()))
         nothing = np.zeros((0, len(bound)), dtype=np.int64)
         for choice in choices:
             if choice not in table:
-                table[choice] = nothing if only_facts else self._ask(template, bound, choice)
+                table[choice] = nothing if is_whole else self._ask(template, bound, choice)
         return [table[choice] for choice in choices]
+
+    def _grouped(self, template: Term, bound: tuple[bool, ...]) -> dict[tuple[int, ...], Ints]:
+        """Return all answers of a literal by the terms at its places that are bound."""
+        (rows,) = self._look_up(template, (False,) * len(bound), np.zeros((1, 0), dtype=np.int64))
+        places = np.flatnonzero(bound)
+        rows = rows[np.lexsort(rows[:, places].T[::-1])]
+        starts = np.flatnonzero((rows[1:, places] != rows[:-1, places]).any(axis=1)) + 1
+        parts = np.split(rows, starts) if len(rows) else []
+        return {tuple(part[0, places].tolist()): part for part in parts}
 
     def has_only_facts(self, template: Term) -> bool:
         """Say whether a literal's predicate is defined by ground facts and nothing else."""

@@ -15,12 +15,12 @@ from term to term, never come back to where they began.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 import numpy as np
 
-from lbm.errors import ParseError
 from lbm.relations.columns.answers import Background, Solutions
 from lbm.relations.columns.grow import Grower, Harvest, Language, Query
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename
@@ -46,14 +46,13 @@ def comparison_columns(
     paths = [place.path for place in head.places]
     met = [reach(arguments(example), paths[k]) for example in unique for k in (first, second)]
     objects = list({key(term): term for term in met}.values())
-    orders = dict(_orders(answers))
+    compared = _Compared(answers, dict(_orders(answers)), language)
     columns: list[Column] = []
-    for attribute in _attributes(answers, objects, head.places[first].type, orders, language):
-        sides = _sides(attribute, first, second, len(head.places))
-        columns += _columns(answers, attribute, sides, orders, language)
+    for attribute in compared.attributes(objects, head.places[first].type):
+        columns += compared.columns(attribute, _sides(attribute, first, second, len(head.places)))
     columns = list(dict.fromkeys(columns))
     table = answers.evaluate(columns, list(unique))
-    harvest = Harvest(np.array(list(unique.values()), dtype=bool), language.least(len(unique)))
+    harvest = Harvest(np.array(list(unique.values()), dtype=bool), language)
     for k, column in enumerate(columns):
         harvest.add(column, table[:, k])
     return list(harvest.columns.values())
@@ -65,11 +64,9 @@ def _pair(head: Mode) -> tuple[int, int]:
     for first, kind in enumerate(types):
         if kind in types[first + 1 :]:
             return first, types.index(kind, first + 1)
-    raise ParseError(
+    raise head.clause.error(
         f"expected a target over two objects of one type, found {write(head.template)}: "
-        "try features='constants'",
-        source=head.source,
-        line=head.line,
+        "try features='constants'"
     )
 
 
@@ -92,36 +89,7 @@ def _orders(answers: Background) -> Iterator[tuple[Term, Mode]]:
             yield places[0].type, mode
 
 
-# --- attributes ----------------------------------------------------------------------------------
-
-
-def _attributes(
-    answers: Background,
-    objects: Sequence[Term],
-    kind: Term,
-    orders: dict[Term, Mode],
-    language: Language,
-) -> Iterator[Attribute]:
-    """Yield every chain of literals from an object to a term that some object has."""
-    ordering = {mode.predicate for mode in orders.values()}
-    modes = [mode for mode in answers.modes if mode.predicate not in ordering]
-    numbers = np.array([[k, answers.numbers.of(term)] for k, term in enumerate(objects)], dtype=np.int64)
-    grower = Grower(answers, 1, 1, language.cuts)
-    opened = [Query((), (kind,), Solutions((OBJECT,), numbers.reshape(-1, 2)))]
-    for _ in range(language.size):
-        grown = [
-            (child, len(parent.types))
-            for parent in opened
-            for mode in modes
-            for child in grower.children(parent, mode)
-        ][: language.width]
-        for child, old in grown:
-            for k in range(min(old, len(child.types) - 1), len(child.types)):
-                yield child, k
-        opened = [child for child, _ in grown]
-
-
-Side = tuple[tuple[Step, ...], str]
+Side = tuple[tuple[Step, ...], Variable]
 """An attribute of one of the two objects: the query, and the variable of its term."""
 
 
@@ -131,44 +99,60 @@ def _sides(attribute: Attribute, first: int, second: int, arity: int) -> tuple[S
     inner = [name for name in query.solutions.names if name != OBJECT]
     found = []
     for side, place in enumerate((first, second)):
-        names: dict[str, Term] = {OBJECT: Variable(variable_name(place))}
+        names = {OBJECT: Variable(variable_name(place))}
         for k, name in enumerate(inner):
             names[name] = Variable(variable_name(arity + side * len(inner) + k))
-        shown = names[variable_name(number)]
-        assert isinstance(shown, Variable)
-        found.append((rename(query.steps, names), shown.name))
+        found.append((rename(query.steps, names), names[variable_name(number)]))
     return found[0], found[1]
 
 
-# --- columns of one attribute --------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What two objects are compared by: what the background answers, and its orders of constants by type."""
 
+    answers: Background
+    orders: dict[Term, Mode]
+    language: Language
 
-def _columns(
-    answers: Background,
-    attribute: Attribute,
-    sides: tuple[Side, Side],
-    orders: dict[Term, Mode],
-    language: Language,
-) -> Iterator[Column]:
-    """Yield the columns that an attribute gives."""
-    query, number = attribute
-    name, kind = variable_name(number), query.types[number]
-    distinct = np.unique(query.solutions.values(name))
-    are_numbers = bool(np.isfinite(answers.magnitudes(distinct)).all())
-    for (mine, here), (other, there) in (sides, sides[::-1]):
-        if name != OBJECT:
-            if are_numbers:
-                yield Column((*mine, *other, comparison(Variable(here), ">", Variable(there))))
-            elif kind in orders:
-                yield Column((*mine, *other, goal_of(orders[kind], (Variable(here), Variable(there)))))
-            if len(distinct) <= language.constants:
-                for term in (answers.terms[place] for place in distinct.tolist()):
-                    mine_too = rename(mine, {here: term})
-                    yield Column(mine_too)
-                    yield Column((*mine_too, *_absent(rename(other, {there: term}))))
-        yield Column((*mine, *_absent(other)))
-        if query.solutions.counts(0).max(initial=0) > 1:
-            yield Column(mine, fewer=other)
+    def attributes(self, objects: Sequence[Term], kind: Term) -> Iterator[Attribute]:
+        """Yield every chain of literals from an object to a term that some object has."""
+        ordering = {mode.predicate for mode in self.orders.values()}
+        modes = [mode for mode in self.answers.modes if mode.predicate not in ordering]
+        rows = [[k, self.answers.numbers.of(term)] for k, term in enumerate(objects)]
+        grower = Grower(self.answers, 1, 1, self.language.cuts)
+        opened = [Query((), (kind,), Solutions((OBJECT,), np.array(rows, np.int64).reshape(-1, 2)))]
+        for _ in range(self.language.size):
+            grown = [
+                (child, len(parent.types))
+                for parent in opened
+                for mode in modes
+                for child in grower.children(parent, mode)
+            ][: self.language.width]
+            for child, old in grown:
+                for k in range(min(old, len(child.types) - 1), len(child.types)):
+                    yield child, k
+            opened = [child for child, _ in grown]
+
+    def columns(self, attribute: Attribute, sides: tuple[Side, Side]) -> Iterator[Column]:
+        """Yield the columns that an attribute gives."""
+        query, number = attribute
+        name, kind = variable_name(number), query.types[number]
+        distinct = np.unique(query.solutions.values(name))
+        are_numbers = bool(np.isfinite(self.answers.magnitudes(distinct)).all())
+        for (mine, here), (other, there) in (sides, sides[::-1]):
+            if name != OBJECT:
+                if are_numbers:
+                    yield Column((*mine, *other, comparison(here, ">", there)))
+                elif kind in self.orders:
+                    yield Column((*mine, *other, goal_of(self.orders[kind], (here, there))))
+                if len(distinct) <= self.language.constants:
+                    for term in (self.answers.terms[place] for place in distinct.tolist()):
+                        mine_too = rename(mine, {here.name: term})
+                        yield Column(mine_too)
+                        yield Column((*mine_too, *_absent(rename(other, {there.name: term}))))
+            yield Column((*mine, *_absent(other)))
+            if query.solutions.counts(0).max(initial=0) > 1:
+                yield Column(mine, fewer=other)
 
 
 def _absent(steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -8,12 +8,12 @@ always true is no column, but may grow into one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import permutations, product
+from dataclasses import dataclass
+from itertools import count, permutations, product
 
 import numpy as np
 
-from lbm.arrays import Bools, Floats, Ints
+from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded
 from lbm.relations.columns.answers import Background, Solutions
 from lbm.relations.columns.queries import Absent, Column, Goal, Step, comparison, goal_of, rename, show
@@ -61,15 +61,14 @@ class Query:
     steps: tuple[Step, ...]
     types: tuple[Term, ...]
     solutions: Solutions
-    worth: float = 0.0
 
 
 class Harvest:
     """Columns found so far, the shorter first; of two that always agree, or never, the first is kept."""
 
-    def __init__(self, labels: Bools, support: int) -> None:
+    def __init__(self, labels: Bools, language: Language) -> None:
         self.labels = labels
-        self.support = support
+        self.support = language.least(len(labels))
         self.columns: dict[bytes, Column] = {}
 
     def add(self, column: Column, values: Bools) -> float:
@@ -87,14 +86,13 @@ def grow_columns(
     """Return the columns that examples and their labels suggest; no two always agree, or never."""
     unique = dict(zip(examples, labels, strict=True))
     start = answers.start(list(unique))
-    support = language.least(len(unique))
-    harvest = Harvest(np.array(list(unique.values()), dtype=bool), support)
+    harvest = Harvest(np.array(list(unique.values()), dtype=bool), language)
     head = answers.head(next(iter(unique)))
     opened = [Query((), tuple(place.type for place in head.places), start)]
-    grower = Grower(answers, len(head.places), support, language.cuts)
+    grower = Grower(answers, len(head.places), harvest.support, language.cuts)
     seen: set[str] = set()
-    for size in range(1, language.size + 1):
-        grown = []
+    for _ in range(language.size):
+        grown: list[tuple[float, Query]] = []
         for parent in opened:
             for mode in answers.modes:
                 for child in grower.children(parent, mode):
@@ -102,10 +100,9 @@ def grow_columns(
                     if name not in seen:
                         seen.add(name)
                         worth = _gather(answers, child, len(parent.types), language, harvest)
-                        grown.append(replace(child, worth=worth))
-        if size < language.size:
-            grown.sort(key=lambda child: -child.worth)
-            opened = grown[: language.width]
+                        grown.append((worth, child))
+        grown.sort(key=lambda pair: -pair[0])
+        opened = [child for _, child in grown[: language.width]]
     return list(harvest.columns.values())
 
 
@@ -148,45 +145,33 @@ class Grower:
                     goal = goal_of(mode, [Variable(variable_name(k)) for k in used])
                     yield from self._opened(parent, Absent((goal,)), ())
                 continue
-            names: list[Term] = []
-            types: list[Term] = []
-            for place, k in zip(mode.places, choice, strict=True):
-                names.append(Variable(variable_name(len(parent.types) + len(types) if k is None else k)))
-                if k is None:
-                    types.append(place.type)
-            yield from self._with_constants(parent, mode, goal_of(mode, names), tuple(types))
+            # Outputs are numbered before constants, which will not be variables any more.
+            new = [place for place, k in zip(mode.places, choice, strict=True) if k is None]
+            types = tuple(place.type for place in new if place.sign == OUTPUT)
+            outputs, constants = count(len(parent.types)), count(len(parent.types) + len(types))
+            names = [
+                variable_name(next(constants if place.sign == CONSTANT else outputs) if k is None else k)
+                for place, k in zip(mode.places, choice, strict=True)
+            ]
+            goal = goal_of(mode, map(Variable, names))
+            open_ = [name for place, name in zip(mode.places, names, strict=True) if place.sign == CONSTANT]
+            for filled in self._filled(parent, goal, open_) if open_ else (goal,):
+                yield from self._opened(parent, filled, types)
 
-    def _with_constants(
-        self, parent: Query, mode: Mode, goal: Goal, types: tuple[Term, ...]
-    ) -> Iterator[Query]:
-        """Yield the query with a literal, for each choice of its constants that enough examples met."""
-        slots = [k for k, place in enumerate(mode.places) if place.sign == CONSTANT]
-        if not slots:
-            yield from self._opened(parent, goal, types)
-            return
+    def _filled(self, parent: Query, goal: Goal, names: Sequence[str]) -> Iterator[Goal]:
+        """Yield a literal for each choice of constants for these variables that enough examples met."""
         whole = self._extend(parent.solutions, goal)
         if whole is None or not len(whole.rows):
             return
-        asked = [goal.arguments[k] for k in slots]
-        met = np.stack([whole.values(term.name) for term in asked if isinstance(term, Variable)], axis=1)
-        pairs = np.unique(np.concatenate([met, whole.rows[:, :1]], axis=1), axis=0)
-        distinct, examples = np.unique(pairs[:, :-1], axis=0, return_counts=True)
+        met = np.stack([*map(whole.values, names), whole.rows[:, 0]], axis=1)
+        distinct, examples = np.unique(np.unique(met, axis=0)[:, :-1], axis=0, return_counts=True)
         best = np.argsort(-examples, kind="stable")
         if not self.answers.has_only_facts(goal.template):
             best = best[: self.cuts]
         for row in sorted(best[examples[best] >= self.support].tolist()):
             terms = [self.answers.terms[number] for number in distinct[row].tolist()]
-            filled = list(goal.arguments)
-            names = len(parent.types)
-            kept: list[Term] = []
-            for k, (place, term) in enumerate(zip(mode.places, goal.arguments, strict=True)):
-                if place.sign == CONSTANT:
-                    filled[k] = terms[slots.index(k)]
-                elif isinstance(term, Variable) and term.name not in parent.solutions.names:
-                    filled[k] = Variable(variable_name(names + len(kept)))
-                    kept.append(place.type)
             # Asked anew with the constants in place: a rule may answer otherwise when it knows them.
-            yield from self._opened(parent, Goal(goal.template, tuple(filled)), tuple(kept))
+            yield goal.renamed(dict(zip(names, terms, strict=True)))
 
     def _opened(self, parent: Query, step: Step, types: tuple[Term, ...]) -> Iterator[Query]:
         """Yield the query with one more step, if enough examples have an answer."""
@@ -213,7 +198,7 @@ def _standard(steps: tuple[Step, ...], arity: int) -> str:
     for order in permutations(steps):
         names: dict[str, Term] = {}
         for step in order:
-            for goal in step.goals if isinstance(step, Absent) else (step,):
+            for goal in step.goals:
                 for term in goal.arguments:
                     if isinstance(term, Variable):
                         names.setdefault(term.name, Variable(f"V{len(names)}"))
@@ -241,18 +226,15 @@ def _gather(answers: Background, query: Query, old: int, language: Language, har
         if np.isfinite(sizes).all():
             worth += _thresholds(query, name, sizes, language.cuts, harvest)
         distinct = np.unique(terms)
-        if len(distinct) <= language.constants and not _is_measured(answers, distinct):
-            for number in distinct.tolist():
+        known = [answers.terms[number] for number in distinct.tolist()]
+        # Numbers with a fraction are compared by size alone.
+        if len(known) <= language.constants and not any(isinstance(term, float) for term in known):
+            for number, term in zip(distinct.tolist(), known, strict=True):
                 values = np.zeros(examples, dtype=bool)
                 values[query.solutions.rows[terms == number, 0]] = True
-                column = Column(rename(query.steps, {name: answers.terms[number]}))
+                column = Column(rename(query.steps, {name: term}))
                 worth.append(harvest.add(column, values))
     return max(worth)
-
-
-def _is_measured(answers: Background, distinct: Ints) -> bool:
-    """Say whether terms are numbers with a fraction, which are compared by size alone."""
-    return any(isinstance(answers.terms[number], float) for number in distinct.tolist())
 
 
 def _thresholds(query: Query, name: str, sizes: Floats, cuts: int, harvest: Harvest) -> Iterator[float]:

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from lbm.errors import ParseError
 from lbm.relations.modes import MAX_DEPTH, Mode
 from lbm.relations.prolog.reader import read_term
@@ -25,13 +27,14 @@ from lbm.relations.prolog.terms import (
     Variable,
     arguments,
     is_ground,
+    rebuilt,
     signature,
     write,
     write_short,
 )
 from lbm.relations.questions import fill
 
-COMPARISONS: Final = ("=<", ">=", "<", ">")
+COMPARISONS: Final = {"=<": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.greater}
 """Predicates of numbers that queries compare with; they are computed, not looked up."""
 
 
@@ -43,9 +46,22 @@ class Goal:
     arguments: tuple[Term, ...]
 
     @property
+    def goals(self) -> tuple[Goal, ...]:
+        """The literals of this part of a query."""
+        return (self,)
+
+    @property
     def literal(self) -> Term:
         """Return the literal as a term."""
         return substitute(self.template, {str(k): term for k, term in enumerate(self.arguments)})
+
+    def renamed(self, names: Mapping[str, Term]) -> Goal:
+        """Return the literal with terms put for some of its variables."""
+
+        def named(term: Term) -> Term:  # what stands at a place is a variable or has none
+            return names.get(term.name, term) if isinstance(term, Variable) else term
+
+        return Goal(self.template, tuple(map(named, self.arguments)))
 
     def __str__(self) -> str:
         if is_comparison(self):
@@ -60,6 +76,10 @@ class Absent:
     r"""Goals that have no common answer: ``\+`` of them all. Variables that nothing else has are theirs."""
 
     goals: tuple[Goal, ...]
+
+    def renamed(self, names: Mapping[str, Term]) -> Absent:
+        """Return the goals with terms put for some of their variables."""
+        return Absent(tuple(goal.renamed(names) for goal in self.goals))
 
     def __str__(self) -> str:
         inside = ", ".join(map(str, self.goals))
@@ -193,34 +213,17 @@ def _read_goal(literal: Term) -> Goal:
 
     if not isinstance(literal, Compound):
         return Goal(literal, ())
-    if _depth(literal) > MAX_DEPTH:
+    depth = rebuilt(
+        literal, lambda part: part if isinstance(part, Compound) else 0, lambda _, inside: 1 + max(inside)
+    )
+    if depth > MAX_DEPTH:
         raise ParseError(f"expected at most {MAX_DEPTH} terms inside one another, found more in a query")
     return Goal(Compound(literal.functor, tuple(map(opened, literal.arguments))), tuple(given))
 
 
-def _depth(term: Term) -> int:
-    deepest, todo = 0, [(term, 0)]
-    while todo:
-        part, depth = todo.pop()
-        deepest = max(deepest, depth)
-        todo += [(one, depth + 1) for one in arguments(part)]
-    return deepest
-
-
 def rename(steps: Iterable[Step], names: Mapping[str, Term]) -> tuple[Step, ...]:
     """Return a query with terms put for some of its variables."""
-    return tuple(
-        Absent(tuple(_rename(goal, names) for goal in step.goals))
-        if isinstance(step, Absent)
-        else _rename(step, names)
-        for step in steps
-    )
-
-
-def _rename(goal: Goal, names: Mapping[str, Term]) -> Goal:
-    # What stands at a place is a variable or has none.
-    given = (names.get(term.name, term) if isinstance(term, Variable) else term for term in goal.arguments)
-    return Goal(goal.template, tuple(given))
+    return tuple(step.renamed(names) for step in steps)
 
 
 def substitute(term: Term, values: Mapping[str, Term]) -> Term:

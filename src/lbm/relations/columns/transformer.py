@@ -16,11 +16,12 @@ from lbm.relations.columns.answers import Background
 from lbm.relations.columns.compare import comparison_columns
 from lbm.relations.columns.grow import Language, grow_columns
 from lbm.relations.columns.paper import bodies, literals, occurrences
-from lbm.relations.columns.queries import Absent, Column, read_column
+from lbm.relations.columns.queries import Column, read_column
 from lbm.relations.columns.relevance import select
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.engine import STEPS
+from lbm.relations.prolog.program import indicator
 from lbm.relations.prolog.terms import Term, signature
 from lbm.relations.saturate import Saturation
 
@@ -117,14 +118,12 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
             chosen = select(self._table(columns, examples), labels, self.select)
             columns = [columns[k] for k in sorted(chosen.tolist())]
         self.names_ = [str(column) for column in columns]
-        known = set(map(atom_name, self.names_))
+        known, mentioned = set(map(atom_name, self.names_)), set(map(atom_name, self.also))
         more = [text for text in dict.fromkeys(self.also) if atom_name(text) not in known]
         asked = more if self.features == "paper" else [self._read_column(text) for text in more]
         self.columns_: list[Any] = [*columns, *asked]
         self.names_ += more
-        self.mentioned_ = [
-            k for k, name in enumerate(self.names_) if atom_name(name) in set(map(atom_name, self.also))
-        ]
+        self.mentioned_ = [k for k, name in enumerate(self.names_) if atom_name(name) in mentioned]
         return self
 
     def fit_transform(self, X: Iterable[Term], y: Iterable[bool] = (), **_: Any) -> Any:
@@ -159,11 +158,11 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         column = read_column(text)
         defined = self.problem.background.predicates
         steps = (*column.steps, *(column.fewer or ()))
-        for goal in (one for step in steps for one in (step.goals if isinstance(step, Absent) else (step,))):
+        for goal in (goal for step in steps for goal in step.goals):
             found = signature(goal.template)
             if found is not None and found not in defined and found not in BUILTINS:
-                names = [f"{name}/{arity}" for name, arity in defined]
-                raise UnknownAtom(f"{found[0]}/{found[1]}", names, f"background, asked for by {column}")
+                asker = f"background, asked for by {column}"
+                raise UnknownAtom(indicator(found), map(indicator, defined), asker)
         return column
 
     def _table(self, columns: Sequence[Column] | Sequence[str], examples: Sequence[Term]) -> Bools:

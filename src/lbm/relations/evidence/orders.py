@@ -117,12 +117,12 @@ def _circles(clauses: Clauses, starts: Ints, before: Ints, behind: Ints) -> bool
     return bool((tails == heads).all() and (np.diff(tails, axis=1) > 0).all())
 
 
-def closure(order: Order, known: Iterable[tuple[int, bool]]) -> Bools | None:
-    """Return which things must stand before which, shape (things, things), given atoms; None: a circle."""
-    must = np.zeros((order.things, order.things), bool)
-    for atom, value in known:
-        must[order.ends(atom, value)] = True
-    for middle in range(order.things):
+def closure(things: int, known: Iterable[tuple[int, int]]) -> Bools | None:
+    """Return which things must stand before which, shape (things, things), given pairs; None: a circle."""
+    must = np.zeros((things, things), bool)
+    for pair in known:
+        must[pair] = True
+    for middle in range(things):
         must |= must[:, [middle]] & must[[middle]]
     return None if must.diagonal().any() else must
 

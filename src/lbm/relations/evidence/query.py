@@ -18,12 +18,7 @@ from lbm.reasoning.budget import Budget
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.relations.evidence import orders
-from lbm.relations.evidence.residual import (
-    Prepared,
-    label_weight,
-    prepare,
-    reduce,
-)
+from lbm.relations.evidence.residual import Prepared, label_weight, prepare, reduce
 from lbm.relations.evidence.rules import ground
 from lbm.relations.evidence.walk import begin, clashing, is_possible, judged, walk
 
@@ -36,11 +31,26 @@ EXACT_ATOMS: Final = 24
 EVEN: Final = 1e-12
 """How near to 1/2 an exact probability is taken to be 1/2: sums of many worlds round."""
 
-_STATUS: Final = {True: "entailed", False: "refuted"}
-_TURNED: Final = {"entailed": "refuted", "refuted": "entailed", "undecided": "undecided"}
 
-_Parts = dict[int, tuple[float, str, Estimate | None]]
-"""Of atoms of a component: how likely, what is proven, and how good that is if it was sampled."""
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """How likely an atom is, whether that is proven, and how good it is if it was sampled."""
+
+    chance: float
+    proven: bool = False
+    estimate: Estimate | None = None
+
+    @property
+    def status(self) -> str:
+        """What is proven of the atom."""
+        return ("entailed" if self.chance else "refuted") if self.proven else "undecided"
+
+    def negated(self) -> _Said:
+        """Return the same about the negation."""
+        chance, said = 1.0 - self.chance, self.estimate
+        if said is not None:
+            said = replace(said, probability=chance, low=1.0 - said.high, high=1.0 - said.low)
+        return _Said(chance, self.proven, said)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -60,11 +70,6 @@ class Chances(Marginals):
         """The queries that are exactly as likely as not: rules and labels do not tell."""
         sampled = self.estimates or {}
         return tuple(name for name, chance in self.chances.items() if chance == 0.5 and name not in sampled)
-
-    @property
-    def unclear(self) -> tuple[str, ...]:
-        """The queries whose sampled interval holds 1/2: more sweeps may turn them."""
-        return tuple(name for name, said in (self.estimates or {}).items() if said.low <= 0.5 <= said.high)
 
     def labels(self) -> dict[str, bool]:
         """Return whether each query is more likely than not; those in ``even`` are not."""
@@ -145,7 +150,7 @@ def marginals(
         weight = float(label_weight(weight))
     labels = {ready.number(name): bool(value) for name, value in evidence.items()}
     asked = {name: ready.number(name) for name in queries}
-    run = _Run(ready, weight, temperature, np.random.default_rng(seed), sweeps, Budget.of(seconds))
+    run = _Inference(ready, weight, temperature, np.random.default_rng(seed), sweeps, Budget.of(seconds))
     try:
         run.answer(labels, sorted(set(asked.values())))
     except NoWorlds:
@@ -154,7 +159,7 @@ def marginals(
 
 
 @dataclass(slots=True)
-class _Run:
+class _Inference:
     """One run: what is found of the atoms that are asked about, by their numbers."""
 
     ready: Prepared
@@ -163,52 +168,44 @@ class _Run:
     rng: np.random.Generator
     sweeps: int | None
     budget: Budget
-    chances: dict[int, float] = field(default_factory=dict)
-    statuses: dict[int, str] = field(default_factory=dict)
-    estimates: dict[int, Estimate] = field(default_factory=dict)
+    found: dict[int, _Said] = field(default_factory=dict)
     done: int = 0
     note: str = ""
 
     def answer(self, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
         """Find the probability of all that is asked; raise NoWorlds if hard labels clash with the rules."""
-        home = {number: self.ready.order_of(number) for number in (*labels, *asked)}
-        for component in sorted({place for place in home.values() if place is not None}):
-            mine = {number: value for number, value in labels.items() if home[number] == component}
-            self._order(component, mine, [number for number in asked if home[number] == component])
-        others = {number: value for number, value in labels.items() if home[number] is None}
-        rest = [number for number in asked if home[number] is None]
+        pairs = self.ready.pairs
+        home = {number: pairs[number][0] for number in (*labels, *asked) if number in pairs}
+        for place in sorted(set(home.values())):
+            mine = {number: value for number, value in labels.items() if home.get(number) == place}
+            self._order(place, mine, [number for number in asked if home.get(number) == place])
+        others = {number: value for number, value in labels.items() if number not in home}
+        rest = [number for number in asked if number not in home]
         if others or rest:
             self._others(others, rest)
 
-    def _note(
-        self, number: int, chance: float, status: str, said: Estimate | None = None, *, negated: bool = False
-    ) -> None:
-        if negated:
-            chance, status = 1.0 - chance, _TURNED[status]
-        self.chances[number], self.statuses[number] = chance, status
-        if said is not None:
-            low, high = (1.0 - said.high, 1.0 - said.low) if negated else (said.low, said.high)
-            self.estimates[number] = replace(said, probability=chance, low=low, high=high)
-
     # -- orders --
 
-    def _order(self, component: int, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
+    def _order(self, place: int, labels: Mapping[int, bool], asked: Sequence[int]) -> None:
         """Answer what is asked about one strict total order."""
-        order = self.ready.orders[component]
-        literals = {number: self.ready.literal(number) for number in (*labels, *asked)}
-        known = [(literals[number][0], value is not literals[number][1]) for number, value in labels.items()]
-        must = orders.closure(order, known if self.weight is None else [])
+        order = self.ready.orders[place]
+        pairs = {number: self.ready.pairs[number][1:] for number in (*labels, *asked)}
+        known = [pairs[number] if value else pairs[number][::-1] for number, value in labels.items()]
+        must = orders.closure(order.things, known if self.weight is None else [])
         if must is None:
             raise NoWorlds
         log_gain = order.gain / 10**self.ready.clauses.digits
         if self.weight is not None:
-            for atom, value in known:
-                log_gain[order.ends(atom, value)] += self.weight
+            for ends in known:
+                log_gain[ends] += self.weight
         log_gain = log_gain / self.temperature
-        pairs = {number: order.ends(literals[number][0], not literals[number][1]) for number in asked}
-        open_ = {number: ends for number, ends in pairs.items() if not (must[ends] or must[ends[::-1]])}
-        for number in pairs.keys() - open_.keys():
-            self._note(number, float(must[pairs[number]]), _STATUS[bool(must[pairs[number]])])
+        open_: dict[int, tuple[int, int]] = {}
+        for number in asked:
+            ends = pairs[number]
+            if must[ends] or must[ends[::-1]]:
+                self.found[number] = _Said(float(must[ends]), proven=True)
+            else:
+                open_[number] = ends
         for block in orders.blocks(must):
             here = {int(thing): i for i, thing in enumerate(block)}
             inside = {n: (here[a], here[b]) for n, (a, b) in open_.items() if a in here}
@@ -221,9 +218,9 @@ class _Run:
         unknown: dict[tuple[int, int], list[int]] = {}
         for number, ends in pairs.items():
             if table is not None:
-                self._note(number, _rounded(float(table[ends])), "undecided")
+                self.found[number] = _Said(_rounded(float(table[ends])))
             elif orders.is_even(must, log_gain, *ends):
-                self._note(number, 0.5, "undecided")
+                self.found[number] = _Said(0.5)
             else:
                 unknown.setdefault((min(ends), max(ends)), []).append(number)
         if not unknown:
@@ -236,9 +233,10 @@ class _Run:
         found, done = judged(seen, len(must) ** 2, sweeps=self.sweeps, budget=self.budget)
         self.done = max(self.done, done)
         self.note = f"there are more than {orders.MAX_SETS} ways to begin an order of {len(must)}"
-        for ((first, _), numbers), said in zip(unknown.items(), found, strict=True):
+        for ((first, _), numbers), estimate in zip(unknown.items(), found, strict=True):
+            said = _Said(estimate.probability, estimate=estimate)
             for number in numbers:
-                self._note(number, said.probability, "undecided", said, negated=pairs[number][0] != first)
+                self.found[number] = said if pairs[number][0] == first else said.negated()
 
     # -- other rules --
 
@@ -254,10 +252,8 @@ class _Run:
         wanted: dict[int, list[int]] = {}  # by atom of the residual
         for number in asked:
             value, code = int(residual.value[number - 1]), int(residual.code[number - 1])
-            if value:
-                self._note(number, float(value > 0), _STATUS[value > 0])
-            elif code < 0:
-                self._note(number, 0.5, "undecided")
+            if value or code < 0:  # settled, or as likely as not
+                self.found[number] = _Said((1 + value) / 2, proven=bool(value))
             else:
                 wanted.setdefault(code >> 1, []).append(number)
         temperature = self.temperature * 10**clauses.digits
@@ -265,28 +261,25 @@ class _Run:
             clauses, old = residual.part(component)
             mine = [i for i, atom in enumerate(old.tolist()) if atom in wanted]
             answer = self._exactly if clauses.variables <= EXACT_ATOMS else self._by_chains
-            for i, (chance, status, said) in answer(clauses, mine, temperature).items():
+            for i, said in answer(clauses, mine, temperature).items():
                 for number in wanted[int(old[i])]:
-                    self._note(number, chance, status, said, negated=bool(residual.code[number - 1] & 1))
+                    self.found[number] = said.negated() if residual.code[number - 1] & 1 else said
 
-    def _exactly(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
+    def _exactly(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> dict[int, _Said]:
         theory = _as_theory(clauses)
         seconds = self.budget.seconds()
         found = Reasoner(theory).marginals(method="exact", temperature=temperature, seconds=seconds)
         chances = {i: _rounded(found[theory.atoms[i]]) for i in asked}
         # Large weights may round a chance to 0 or 1 that is neither: what is settled, a solver proves.
-        extreme = [i for i, chance in chances.items() if chance in _STATUS]
+        extreme = [i for i, chance in chances.items() if chance in (0.0, 1.0)]
         fixed = begin(clauses, extreme, self.rng)[1] if extreme else {}
-        return {
-            i: (chance, _STATUS[fixed[i]] if i in fixed else "undecided", None)
-            for i, chance in chances.items()
-        }
+        return {i: _Said(chance, proven=i in fixed) for i, chance in chances.items()}
 
-    def _by_chains(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
+    def _by_chains(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> dict[int, _Said]:
         models, fixed = begin(clauses, asked, self.rng)
         if not len(models):
             raise NoWorlds
-        told: _Parts = {i: (float(value), _STATUS[value], None) for i, value in fixed.items()}
+        told = {i: _Said(float(value), proven=True) for i, value in fixed.items()}
         watched = [i for i in asked if i not in fixed]
         if not watched:
             return told
@@ -297,7 +290,7 @@ class _Run:
         self.note = f"{clauses.variables} open atoms are too many to sum over"
         if self.sweeps is None and not all(said.converged for said in found.values()):
             found = self._otherwise(clauses, found, temperature)
-        return told | {i: (said.probability, "undecided", said) for i, said in found.items()}
+        return told | {i: _Said(said.probability, estimate=said) for i, said in found.items()}
 
     def _otherwise(
         self, clauses: Clauses, found: dict[int, Estimate], temperature: float
@@ -321,11 +314,10 @@ class _Run:
 
     def told(self, asked: Mapping[str, int]) -> Chances:
         """Return the answer, by the names that were asked."""
-        estimates = {
-            name: self.estimates[number] for name, number in asked.items() if number in self.estimates
-        }
+        found = {name: self.found[number] for name, number in asked.items()}
+        estimates = {name: said.estimate for name, said in found.items() if said.estimate is not None}
         return Chances(
-            {name: self.chances[number] for name, number in asked.items()},
+            {name: said.chance for name, said in found.items()},
             "sampled" if estimates else "exact",
             "logical",
             self.temperature,
@@ -333,7 +325,7 @@ class _Run:
             estimates or None,
             self.done,
             self.note,
-            {name: self.statuses[number] for name, number in asked.items()},
+            {name: said.status for name, said in found.items()},
         )
 
 

@@ -28,8 +28,6 @@ from lbm.relations.evidence.orders import Order, recognise
 DIGITS: Final = 6
 """Digits after the point of a label's weight: more would only make whole numbers large."""
 
-Codes = Ints
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residual:
@@ -49,24 +47,20 @@ class Residual:
     """
 
     value: NDArray[np.int8]
-    code: Codes
+    code: Ints
     clauses: Clauses
     components: NDArray[np.int32]
 
     def part(self, component: int) -> tuple[Clauses, Ints]:
         """Return the clauses of a component, atoms renumbered, and the old number of each atom, from 0."""
-        clauses = self.clauses
         wanted = self.components == component
         old = np.flatnonzero(wanted)
-        new = np.cumsum(wanted)
-        sizes = np.diff(clauses.starts)
-        there = wanted[np.abs(clauses.literals) - 1]
         # Every clause lies in one component, and presolving leaves no empty one.
-        kept = there[clauses.starts[:-1]]
-        literals = clauses.literals[there]
-        renamed = (np.sign(literals) * new[np.abs(literals) - 1]).astype(np.int32)
-        starts = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
-        return Clauses((), renamed, starts, clauses.weights[kept], len(old)), old
+        first = self.clauses.literals[self.clauses.starts[:-1]]
+        clauses = self.clauses.where(wanted[np.abs(first) - 1])
+        new = np.cumsum(wanted)[np.abs(clauses.literals) - 1]
+        literals = (np.sign(clauses.literals) * new).astype(np.int32)
+        return replace(clauses, literals=literals, variables=len(old), groups=None), old
 
 
 def label_weight(weight: float) -> Weight:
@@ -102,7 +96,7 @@ def reduce(problem: Clauses, labels: Mapping[int, bool]) -> Residual | None:
         problem = _renamed(problem, leaders)
 
 
-def _follow(value: NDArray[np.int8], code: Codes, fixed: NDArray[np.int8], kept: NDArray[np.int32]) -> None:
+def _follow(value: NDArray[np.int8], code: Ints, fixed: NDArray[np.int8], kept: NDArray[np.int32]) -> None:
     """Write down where one round of presolving left the atoms."""
     new = np.full(len(fixed), -1, np.int64)
     new[kept - 1] = np.arange(len(kept))
@@ -112,11 +106,10 @@ def _follow(value: NDArray[np.int8], code: Codes, fixed: NDArray[np.int8], kept:
     code[there] = np.where(new[atoms] >= 0, 2 * new[atoms] + signs, -1)
 
 
-def _leaders(problem: Clauses) -> Codes | None:
+def _leaders(problem: Clauses) -> Ints | None:
     """Return the first literal that each literal equals by clauses of two; None: one equals its negation."""
-    sizes = np.diff(problem.starts)
-    pairs = problem.starts[:-1][(sizes == 2) & (problem.weights == 0)]
-    codes = 2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)
+    pairs = problem.starts[:-1][(problem.sizes == 2) & (problem.weights == 0)]
+    codes = problem.codes
     left, right = codes[pairs], codes[pairs + 1]
     width = 2 * problem.variables
     if not len(pairs):
@@ -134,8 +127,8 @@ def _leaders(problem: Clauses) -> Codes | None:
     return np.asarray(2 * lead + ~positive, np.int64)
 
 
-def _renamed(problem: Clauses, leaders: Codes) -> Clauses:
-    codes = leaders[2 * (np.abs(problem.literals).astype(np.int64) - 1) + (problem.literals < 0)]
+def _renamed(problem: Clauses, leaders: Ints) -> Clauses:
+    codes = leaders[problem.codes]
     literals = np.where(codes & 1, -(codes >> 1) - 1, (codes >> 1) + 1).astype(np.int32)
     return replace(problem, literals=literals)
 
@@ -153,19 +146,17 @@ class Prepared:
         The number of each atom, from 1; definitional ones have none.
     clauses
         The rules; weights are whole, times 10^digits, and 0 for a hard clause.
-    bare
-        What they leave open without any label.
     orders
-        The components of ``bare`` that are strict total orders.
-    within
-        For the atoms of ``bare`` in one of them, their numbers there.
+        The strict total orders among what they leave open without any label.
+    pairs
+        For each atom of the rules that is about one of them: its number, and the two things of which the
+        first stands before the second where the atom is true.
     """
 
     place: Mapping[str, int]
     clauses: Clauses
-    bare: Residual
-    orders: dict[int, Order]
-    within: dict[int, int]
+    orders: list[Order]
+    pairs: dict[int, tuple[int, int, int]]
 
     def number(self, name: str) -> int:
         """Return the number of an atom of the rules, written in any way."""
@@ -173,17 +164,6 @@ class Prepared:
         if number is None:
             raise UnknownAtom(name, self.place)
         return number
-
-    def order_of(self, number: int) -> int | None:
-        """Return the order that an atom of the rules is about, if it is about one."""
-        code = int(self.bare.code[number - 1])
-        component = -1 if code < 0 else int(self.bare.components[code >> 1])
-        return component if component in self.orders else None
-
-    def literal(self, number: int) -> tuple[int, bool]:
-        """Return the atom of its order that an atom of the rules equals, and whether it is its negation."""
-        code = int(self.bare.code[number - 1])
-        return self.within[code >> 1], bool(code & 1)
 
     def with_labels(self, labels: Mapping[int, bool], weight: float) -> Clauses:
         """Return the rules and every label as one more clause, of this weight."""
@@ -203,18 +183,20 @@ def prepare(theory: Theory) -> Prepared:
     if bare is None:
         raise NoWorlds
     place = {name: number for number, name in enumerate(theory.atoms, start=1)}
-    names: dict[int, tuple[str, bool]] = {}
+    alike: dict[int, list[tuple[str, bool]]] = {}  # by atom left open: those that equal it or its negation
     for name, code in zip(theory.atoms, bare.code.tolist(), strict=False):
         if code >= 0:
-            names.setdefault(code >> 1, (name, bool(code & 1)))
-    orders: dict[int, Order] = {}
-    within: dict[int, int] = {}
+            alike.setdefault(code >> 1, []).append((name, bool(code & 1)))
+    orders: list[Order] = []
+    pairs: dict[int, tuple[int, int, int]] = {}
     for component in range(int(bare.components.max(initial=-1)) + 1):
         members = np.flatnonzero(bare.components == component).tolist()
-        if len(members) < 3 or any(atom not in names for atom in members):
+        if len(members) < 3 or any(atom not in alike for atom in members):
             continue
-        order = recognise(bare.part(component)[0], [names[atom] for atom in members])
+        order = recognise(bare.part(component)[0], [alike[atom][0] for atom in members])
         if order is not None:
-            orders[component] = order
-            within.update((atom, i) for i, atom in enumerate(members))
-    return Prepared(place, clauses, bare, orders, within)
+            for i, atom in enumerate(members):
+                for name, negated in alike[atom]:
+                    pairs[place[name]] = (len(orders), *order.ends(i, not negated))
+            orders.append(order)
+    return Prepared(place, clauses, orders, pairs)

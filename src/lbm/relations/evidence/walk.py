@@ -209,9 +209,8 @@ def _states(
 ) -> Iterator[tuple[Bools, Floats]]:
     """Yield all chains after every sweep: states, shape (LANES, atoms), and scores, shape (LANES,)."""
     x = starts.astype(np.int8)
-    literals = clauses.literals.astype(np.int64)
-    codes = 2 * (np.abs(literals) - 1) + (literals < 0)
-    owner = np.repeat(np.arange(len(clauses)), np.diff(clauses.starts))
+    codes = clauses.codes
+    owner = np.repeat(np.arange(len(clauses)), clauses.sizes)
     order = np.argsort(codes >> 1, kind="stable")
     within, signs = owner[order], (codes[order] & 1).astype(np.int8)
     first = np.searchsorted(codes[order] >> 1, np.arange(clauses.variables + 1))

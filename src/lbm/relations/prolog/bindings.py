@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Union
 
 from lbm.relations.prolog.program import ProgramRule
-from lbm.relations.prolog.terms import Compound, Term, Variable
+from lbm.relations.prolog.terms import Compound, Term, Variable, rebuilt
 
 
 class Cell:
@@ -64,23 +64,14 @@ def compile_rule(rule: ProgramRule) -> Compiled:
 
 def to_template(term: Term, slots: dict[str, Slot]) -> Template:
     """Return a term with slots for its variables; parts without variables stay as they are."""
-    built: list[Any] = []
-    todo: list[tuple[bool, Term]] = [(False, term)]
-    while todo:
-        ready, part = todo.pop()
-        if isinstance(part, Variable):
-            built.append(slots.setdefault(part.name, Slot(len(slots))))
-        elif not isinstance(part, Compound):
-            built.append(part)
-        elif ready:
-            given = tuple(built[len(built) - len(part.arguments) :])
-            del built[len(built) - len(part.arguments) :]
-            held = any(isinstance(one, Slot | Shape) for one in given)
-            built.append(Shape(part.functor, given) if held else part)
-        else:
-            todo.append((True, part))
-            todo.extend((False, one) for one in reversed(part.arguments))
-    found: Template = built[0]
+
+    def look(part: Term) -> Template:
+        return slots.setdefault(part.name, Slot(len(slots))) if isinstance(part, Variable) else part
+
+    def make(part: Compound, given: tuple[Template, ...]) -> Template:
+        return Shape(part.functor, given) if any(isinstance(one, Slot | Shape) for one in given) else part
+
+    found: Template = rebuilt(term, look, make)
     return found
 
 
@@ -186,52 +177,34 @@ class Bindings:
 
     def build(self, template: Template, frame: Frame) -> Value:
         """Return the term of a template, with new cells for variables not met before."""
-        if isinstance(template, Slot):
-            known = frame[template.number]
-            if known is None:
-                known = frame[template.number] = Cell()
-            found: Value = known
-            return found
-        if not isinstance(template, Shape):
-            return template
-        built: list[Any] = []
-        todo: list[tuple[bool, Any]] = [(False, template)]
-        while todo:
-            ready, part = todo.pop()
-            if isinstance(part, Slot):
-                built.append(self.build(part, frame))
-            elif not isinstance(part, Shape):
-                built.append(part)
-            elif ready:
-                given = tuple(built[len(built) - len(part.arguments) :])
-                del built[len(built) - len(part.arguments) :]
-                built.append(Compound(part.functor, given))
-            else:
-                todo.append((True, part))
-                todo.extend((False, one) for one in reversed(part.arguments))
-        whole: Value = built[0]
-        return whole
+
+        def look(part: Template) -> Any:
+            if type(part) is not Slot:
+                return part
+            if frame[part.number] is None:
+                frame[part.number] = Cell()
+            return frame[part.number]
+
+        def make(part: Shape, given: tuple[Any, ...]) -> Compound:
+            return Compound(part.functor, given)
+
+        found: Value = rebuilt(template, look, make, Shape) if type(template) is Shape else look(template)
+        return found
 
     def resolve(self, term: Value, names: dict[Cell, Variable] | None = None) -> Any:
         """Return a term without bound cells; unbound ones stay, or are the variables that ``names`` notes."""
         term = self.value(term)
         if type(term) is str:  # as most are
             return term
-        built: list[Any] = []
-        todo: list[tuple[bool, Any]] = [(False, term)]
-        while todo:
-            ready, part = todo.pop()
+
+        def look(part: Value) -> Value:
             part = self.value(part)
-            if type(part) is not Compound:
-                if names is not None and type(part) is Cell:
-                    part = names.setdefault(part, Variable(f"_{len(names)}"))
-                built.append(part)
-            elif ready:
-                given = tuple(built[len(built) - len(part.arguments) :])
-                del built[len(built) - len(part.arguments) :]
-                kept = all(one is before for one, before in zip(given, part.arguments, strict=True))
-                built.append(part if kept else Compound(part.functor, given))
-            else:
-                todo.append((True, part))
-                todo.extend((False, one) for one in reversed(part.arguments))
-        return built[0]
+            if names is None or type(part) is not Cell:
+                return part
+            return names.setdefault(part, Variable(f"_{len(names)}"))
+
+        def make(part: Compound, given: tuple[Any, ...]) -> Compound:
+            kept = all(one is before for one, before in zip(given, part.arguments, strict=True))
+            return part if kept else Compound(part.functor, given)
+
+        return rebuilt(term, look, make)

@@ -17,6 +17,7 @@ from lbm.relations.prolog.terms import (
     Compound,
     list_items,
     make_list,
+    rebuilt,
     same,
     write_number,
     write_short,
@@ -109,34 +110,30 @@ _COMPARE: Final[dict[str, Callable[[Number, Number], bool]]] = {
 
 def evaluate(expression: Value, bindings: Bindings) -> Number:
     """Return the value of an arithmetic expression."""
-    values: list[Number] = []
-    todo: list[tuple[bool, Value]] = [(False, expression)]
-    while todo:
-        ready, part = todo.pop()
+
+    def look(part: Value) -> Number | Compound:
         part = bindings.value(part)
-        if ready and isinstance(part, Compound):
-            count = len(part.arguments)
-            given = values[-count:]
-            del values[-count:]
-            values.append(_apply(part.functor, given))
-        elif (
-            isinstance(part, Compound) and part.functor == CONS and bindings.value(part.arguments[1]) == EMPTY
+        while (
+            isinstance(part, Compound)
+            and part.functor == CONS
+            and bindings.value(part.arguments[-1]) == EMPTY
         ):
-            todo.append((False, part.arguments[0]))
-        elif isinstance(part, Compound) and part.functor in (_TWO if len(part.arguments) == 2 else _ONE):
-            todo.append((True, part))
-            todo.extend((False, one) for one in reversed(part.arguments))
-        elif isinstance(part, str) and part in _NONE:
-            values.append(_NONE[part])
-        elif isinstance(part, int | float):
-            values.append(part)
-        else:
-            found = "an unbound variable" if isinstance(part, Cell) else write_short(bindings.resolve(part))
-            raise TypeError(f"expected a number, found {found}")
-    return values[0]
+            part = bindings.value(part.arguments[0])
+        if isinstance(part, Compound) and part.functor in (_TWO if len(part.arguments) == 2 else _ONE):
+            return part
+        if isinstance(part, str) and part in _NONE:
+            return _NONE[part]
+        if isinstance(part, int | float):
+            return part
+        found = "an unbound variable" if isinstance(part, Cell) else write_short(bindings.resolve(part, {}))
+        raise TypeError(f"expected a number, found {found}")
+
+    value: Number = rebuilt(expression, look, _applied)
+    return value
 
 
-def _apply(name: str, given: list[Number]) -> Number:
+def _applied(call: Compound, given: tuple[Number, ...]) -> Number:
+    name = call.functor
     try:
         value = _TWO[name](*given) if len(given) == 2 else _ONE[name](*given)
     except ZeroDivisionError:

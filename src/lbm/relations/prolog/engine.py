@@ -56,8 +56,7 @@ def solve(
     goals = (goals,) if isinstance(goals, str | int | float | Compound | Variable) else tuple(goals)
     slots: dict[str, Slot] = {}
     templates = [to_template(goal, slots) for goal in goals]
-    frame: Frame = [Cell() for _ in slots]
-    frame.append(None)
+    frame: Frame = [*(Cell() for _ in slots), None]
     proof = _Proof(program, steps, ", ".join(write_short(goal) for goal in goals[:5]))
     waiting: _Goals = None
     for template in reversed(templates):
@@ -125,14 +124,11 @@ class _Proof:
                 del choices[goal.height :]
                 waiting = rest
                 continue
-            name = (
-                (goal.functor, len(goal.arguments))
-                if type(goal) is Shape or type(goal) is Compound
-                else (goal, 0)
-                if type(goal) is str
-                else None
-            )
-            if name is None:
+            if type(goal) is Shape or type(goal) is Compound:
+                name = goal.functor, len(goal.arguments)
+            elif type(goal) is str:
+                name = goal, 0
+            else:
                 raise self.error(waiting, f"expected a goal, found {self.shown(waiting)}")
             predicate = self.program.predicates.get(name)
             if predicate is None and name in CONTROL_NAMES:
@@ -156,29 +152,31 @@ class _Proof:
 
     def control(self, name: str, goal: Any, frame: Frame, cut: int, rest: _Goals) -> _Goals:
         """Return what waits after a control structure was opened."""
-        choices = self.choices
         if name == "!":
-            del choices[cut:]
+            del self.choices[cut:]
             return rest
-        height = len(choices)
-        first = goal.arguments[0]
+        first, *more = goal.arguments
+        then = (more[0], frame, cut, rest) if more else rest
         if name == ",":
-            return first, frame, cut, (goal.arguments[1], frame, cut, rest)
+            return first, frame, cut, then
         if name == "call":
-            return first, frame, height, rest
-        if name == ";":
-            other = goal.arguments[1], frame, cut, rest
-            choices.append((self.bindings.mark(), iter((other,))))
-            if isinstance(first, Shape | Compound) and first.functor == "->" and len(first.arguments) == 2:
-                condition, then = first.arguments
-                return condition, frame, height, (_CutTo(height), frame, 0, (then, frame, cut, rest))
-            return first, frame, cut, rest
+            return first, frame, len(self.choices), rest
         if name == "->":
-            choices.append((self.bindings.mark(), iter(())))
-            return first, frame, height, (_CutTo(height), frame, 0, (goal.arguments[1], frame, cut, rest))
+            return self.once(first, frame, then)
+        if name == ";":
+            if isinstance(first, Shape | Compound) and first.functor == "->" and len(first.arguments) == 2:
+                condition, chosen = first.arguments
+                return self.once(condition, frame, (chosen, frame, cut, rest), then)
+            self.choices.append((self.bindings.mark(), iter((then,))))
+            return first, frame, cut, rest
         # \+ and not: if the goal has a proof, forget it and fail; else go on.
-        choices.append((self.bindings.mark(), iter((rest,))))
-        return first, frame, height, (_CutTo(height), frame, 0, ("fail", frame, 0, None))
+        return self.once(first, frame, ("fail", frame, 0, None), rest)
+
+    def once(self, goal: Any, frame: Frame, then: _Goals, *otherwise: _Goals) -> _Goals:
+        """Return what waits where one proof of a goal is enough; without one, it is what stands last."""
+        height = len(self.choices)
+        self.choices.append((self.bindings.mark(), iter(otherwise)))
+        return goal, frame, height, (_CutTo(height), frame, 0, then)
 
     def clauses(
         self, predicate: Predicate, given: tuple[Value, ...], height: int, rest: _Goals
@@ -206,8 +204,7 @@ class _Proof:
             if rule is None:
                 return
             compiled = compile_rule(rule)
-            frame: Frame = [None] * compiled.size
-            frame.append(rule)
+            frame: Frame = [None] * compiled.size + [rule]
             for template, value in zip(compiled.head, values, strict=True):
                 if not bindings.match(template, value, frame):
                     bindings.undo(mark)
@@ -224,10 +221,8 @@ class _Proof:
 
     def error(self, waiting: Any, message: str) -> ParseError:
         """Return an error that names the rule the next goal is from."""
-        rule = waiting[1][-1]
-        if isinstance(rule, ProgramRule):
-            return ParseError(message, source=rule.source, line=rule.line)
-        return ParseError(message)
+        rule: ProgramRule | None = waiting[1][-1]
+        return ParseError(message) if rule is None else rule.clause.error(message)
 
 
 _NOTHING: Final[Any] = object()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
 from lbm.relations.prolog.reader import Clause
@@ -22,18 +21,27 @@ from lbm.relations.prolog.terms import (
 Signature = tuple[str, int]
 """The name and the arity of a predicate."""
 
+
+def indicator(predicate: Signature) -> str:
+    """Return a predicate as Prolog people write it.
+
+    >>> print(indicator(("bond", 4)))
+    bond/4
+    """
+    return f"{predicate[0]}/{predicate[1]}"
+
+
 CONTROL: Final = frozenset({(",", 2), (";", 2), ("->", 2), ("\\+", 1), ("not", 1), ("call", 1)})
 """Goals that hold goals."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramRule:
-    """A clause with a body, or a fact with variables, whose body is ``true``; and where it was read."""
+    """A clause with a body, or a fact with variables, whose body is ``true``; and how it was read."""
 
     head: Term
     body: Term
-    source: str | None = field(default=None, compare=False)
-    line: int | None = field(default=None, compare=False)
+    clause: Clause = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +105,6 @@ class Program:
         """Return the rules of a predicate."""
         return tuple(rule for _, rule in self.predicates.get((name, arity), Predicate(name, arity)).rules)
 
-    def constants(self) -> Iterator[Term]:
-        """Yield every argument of every ground fact, once."""
-        every = chain.from_iterable(one.facts for one in self.predicates.values())
-        yield from {key(term): term for term in chain.from_iterable(every)}.values()
-
 
 def make_program(clauses: Iterable[Clause]) -> Program:
     """Return the program that clauses make; directives among them are left out."""
@@ -118,7 +121,7 @@ def make_program(clauses: Iterable[Clause]) -> Program:
             facts.setdefault(name, []).append(arguments(head))
         else:
             before = len(facts.setdefault(name, []))
-            rules.setdefault(name, []).append((before, ProgramRule(head, body, clause.source, clause.line)))
+            rules.setdefault(name, []).append((before, ProgramRule(head, body, clause)))
     return Program(
         {
             (name, arity): Predicate(name, arity, tuple(each), tuple(rules.get((name, arity), ())))

@@ -7,6 +7,8 @@ A clause is a term with the place it was read at. Directives are clauses too: ``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,9 +28,12 @@ from lbm.relations.prolog.tokens import (
     clauses_of,
 )
 
-_COMMA: Final = Operator(",", 1000, 999, 1000)
-_BAR: Final = Operator(";", 1100, 1099, 1100)
-_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+_SIGNS: Final = {",": Operator(",", 1000, 999, 1000), "|": Operator(";", 1100, 1099, 1100)}
+_BRACKETS: Final[dict[str, tuple[str | None, str, str]]] = {
+    "(": (None, ")", ""),
+    "[": (None, "]", ",|"),
+    "{": ("{}", "}", ""),
+}
 
 
 class Clause(NamedTuple):
@@ -46,14 +51,6 @@ class Clause(NamedTuple):
     def error(self, message: str) -> ParseError:
         """Return the error that names this clause's place."""
         return ParseError(message, source=self.source, line=self.line)
-
-
-class _Open(NamedTuple):
-    """A bracket that is open: what it opens, the functor before it, and how many terms were there before."""
-
-    sign: str
-    functor: str | None
-    before: int
 
 
 def read_term(text: str) -> Term:
@@ -84,7 +81,7 @@ def read_clauses(text: str, *, source: str | None = None, operators: Operators |
     found = []
     for tokens in clauses_of(place):
         fact = _plain_fact(tokens)
-        term = _Reader(tokens, operators, place).term() if fact is None else fact
+        term = _ClauseReader(tokens, operators, place).term() if fact is None else fact
         clause = Clause(term, source, place.line(tokens[0].start))
         if isinstance(term, Compound) and term.functor == ":-" and len(term.arguments) == 1:
             (directive,) = term.arguments
@@ -115,29 +112,23 @@ def _plain_fact(tokens: Sequence[Token]) -> Compound | None:
 
     Nearly every clause of a data set is such a fact, and is read several times as fast.
     """
-    if len(tokens) < 5 or tokens[1].value != "(" or tokens[0].kind not in (NAME, QUOTED):
-        return None
-    if tokens[1].start != tokens[0].end or tokens[-2].value != ")" or tokens[-2].kind != SIGN:
+    if tokens[0].kind not in (NAME, QUOTED) or not _is_applied(tokens[0], tokens[1]):
         return None
     arguments: list[Term] = []
-    place, last = 2, len(tokens) - 2
-    while place < last:
-        kind, value, _, end = tokens[place]
-        after = tokens[place + 1]
-        if value == "-" and kind == NAME and after.kind == NUMBER and after.start == end:
-            place += 1
-            arguments.append(-after.value)  # type: ignore[operator]
-            after = tokens[place + 1]
+    rest, end = iter(tokens[2:-1]), tokens[-1]
+    for kind, value, _, place in rest:
+        after, sign, start, _ = next(rest, end)
+        if kind == NAME and value == "-" and after == NUMBER and start == place:
+            arguments.append(-sign)  # type: ignore[operator]
+            after, sign, _, _ = next(rest, end)
         elif kind in (NAME, QUOTED, NUMBER):
             arguments.append(value)
         else:
             return None
-        if after.kind != SIGN or (after.value != "," if place + 1 < last else place + 1 > last):
-            return None
-        place += 2
-    if place != last + 1:
-        return None
-    return Compound(str(tokens[0].value), tuple(arguments))
+        if after != SIGN or sign != ",":
+            is_last = after == SIGN and sign == ")" and next(rest, end) is end
+            return Compound(str(tokens[0].value), tuple(arguments)) if is_last else None
+    return None
 
 
 def _is_applied(name: Token, after: Token) -> bool:
@@ -145,194 +136,166 @@ def _is_applied(name: Token, after: Token) -> bool:
     return after.value == "(" and after.kind == SIGN and after.start == name.end
 
 
-class _Reader:
-    """One clause: terms that are complete, and operators and brackets that wait for what follows."""
+@dataclass(slots=True)
+class _Bracket:
+    """A bracket that is open, or the whole clause: its parts so far, and the one that is being read.
+
+    Attributes
+    ----------
+    functor
+        What its parts are the arguments of; None: a list, or one term.
+    closing
+        The sign that ends it.
+    between
+        The signs between its parts; in other brackets they are operators.
+    parts
+        The arguments or elements that are complete; ``has_tail``: the next one is the tail of the list.
+    terms, waiting
+        Of the part that is being read: terms that are complete, and operators that wait for what follows.
+    """
+
+    functor: str | None
+    closing: str
+    between: str = ""
+    parts: list[Term] = field(default_factory=list)
+    has_tail: bool = False
+    terms: list[Term] = field(default_factory=list)
+    waiting: list[Operator] = field(default_factory=list)
+
+    def build(self) -> None:
+        """Build the term of the operator that came last."""
+        operator = self.waiting.pop()
+        right = self.terms.pop()
+        left = () if operator.left < 0 else (self.terms.pop(),)
+        self.terms.append(Compound(operator.name, (*left, right)))
+
+    def separate(self) -> None:
+        """Complete the part that is being read."""
+        while self.waiting:
+            self.build()
+        self.parts.append(self.terms.pop())
+
+    def close(self) -> Term:
+        """Return the term that the closing sign completes."""
+        self.separate()
+        if self.functor is not None:
+            return Compound(self.functor, tuple(self.parts))
+        if self.closing != "]":
+            return self.parts[0]
+        tail = self.parts.pop() if self.has_tail else EMPTY
+        return make_list(self.parts, tail)
+
+
+class _ClauseReader:
+    """One clause: its tokens, and the brackets that are open, the innermost last."""
 
     def __init__(self, tokens: Sequence[Token], operators: Operators, text: Text) -> None:
         self.tokens = tokens
         self.operators = operators
         self.text = text
         self.place = 0
-        self.terms: list[Term] = []
-        self.waiting: list[Operator | _Open] = []
-        self.open: list[_Open] = []  # the brackets among them
-        self.names = {token.value for token in tokens if token.kind == VARIABLE}
-        self.anonymous = 0
+        self.open = [_Bracket(None, ".")]
+        names = {token.value for token in tokens if token.kind == VARIABLE}
+        self.fresh = (name for name in map("_{}".format, count(1)) if name not in names)
 
     def term(self) -> Term:
         """Return the term that the tokens say."""
         while True:
             complete = self.operand()
             while complete:
-                token = self.tokens[self.place]
-                self.place += 1
-                if token.kind == END:
-                    self.settle()
-                    if self.waiting:
-                        raise self.wrong(token)
-                    return self.terms[0]
+                token = self.next()
+                if token.kind == END and len(self.open) == 1:
+                    return self.open[0].close()
                 complete = self.operator(token)
+
+    def next(self) -> Token:
+        """Return the next token."""
+        self.place += 1
+        return self.tokens[self.place - 1]
 
     def operand(self) -> bool:
         """Read what may stand where a term starts; say whether a term is complete then."""
-        token = self.tokens[self.place]
-        self.place += 1
-        kind, value = token.kind, token.value
-        after = self.tokens[self.place] if kind != END else token
+        token = self.next()
+        kind, after = token.kind, self.tokens[self.place] if token.kind != END else token
+        value: Term = token.value
+        if kind == SIGN and after.kind == SIGN and f"{value}{after.value}" in ("[]", "{}"):
+            kind, value = QUOTED, f"{value}{after.value}"  # a name, which may be a functor too
+            token = self.next()
+            after = self.tokens[self.place]
         if kind in (NAME, QUOTED) and _is_applied(token, after):
             self.place += 1
-            return self.begin("(", str(value))
+            self.open.append(_Bracket(str(value), ")", ","))
+            return False
         if kind == NAME:
-            if value == "-" and after.kind == NUMBER and after.start == token.end:
-                self.place += 1
-                self.terms.append(-after.value)  # type: ignore[operator]
-                return True
             operator = self.operators.prefix.get(str(value))
-            if operator is not None and not self.ends_operand(after):
-                self.waiting.append(operator)
+            if value == "-" and after.kind == NUMBER and after.start == token.end:
+                value = -self.next().value  # type: ignore[operator]
+            elif operator is not None and not self.ends_operand(after):
+                self.open[-1].waiting.append(operator)
                 return False
-            self.terms.append(value)
         elif kind == VARIABLE:
-            self.terms.append(self.variable(str(value)))
-        elif kind in (NUMBER, QUOTED):
-            self.terms.append(value)
+            value = Variable(next(self.fresh) if value == "_" else str(value))
         elif kind == TEXT:
-            self.terms.append(make_list([ord(letter) for letter in str(value)]))
-        elif kind == SIGN and value in ("(", "[", "{"):
-            if value != "(" and after.kind == SIGN and after.value == _CLOSING[str(value)]:
-                return self.empty(str(value) + str(after.value))
-            return self.begin(str(value), None)
-        else:
-            found = "a full stop" if kind == END else repr(value)
-            raise self.text.error(f"expected a term, found {found}", token.start)
-        return True
-
-    def begin(self, sign: str, functor: str | None) -> bool:
-        """Open a bracket: what follows is a term."""
-        self.open.append(_Open(sign, functor, len(self.terms)))
-        self.waiting.append(self.open[-1])
-        return False
-
-    def empty(self, name: str) -> bool:
-        """Read ``[]`` or ``{}``, which may be a functor too."""
-        self.place += 1
-        if _is_applied(self.tokens[self.place - 1], self.tokens[self.place]):
-            self.place += 1
-            return self.begin("(", name)
-        self.terms.append(name)
+            value = make_list([ord(letter) for letter in str(value)])
+        elif kind == SIGN and value in _BRACKETS:
+            self.open.append(_Bracket(*_BRACKETS[str(value)]))
+            return False
+        elif kind in (SIGN, END):
+            raise self.expected("a term", token)
+        self.open[-1].terms.append(value)
         return True
 
     def ends_operand(self, after: Token) -> bool:
         """Say whether the token after a prefix operator makes that operator an atom."""
-        if after.kind == END or (after.kind == SIGN and after.value not in ("(", "[", "{")):
+        if after.kind == END or (after.kind == SIGN and after.value not in _BRACKETS):
             return True
         prefix, infix = self.operators.prefix, self.operators.infix
         if after.kind != NAME or after.value not in infix or after.value in prefix:
             return False
         return not _is_applied(after, self.tokens[self.place + 1])
 
-    def variable(self, name: str) -> Variable:
-        if name != "_":
-            return Variable(name)
-        while True:
-            self.anonymous += 1
-            fresh = f"_{self.anonymous}"
-            if fresh not in self.names:
-                return Variable(fresh)
-
     def operator(self, token: Token) -> bool:
         """Read what may follow a term; say whether a term is complete then."""
-        kind, value = token.kind, token.value
-        if kind == SIGN:
-            inside = self.open[-1] if self.open else None
-            in_list = inside is not None and inside.sign == "["
-            in_term = inside is not None and inside.functor is not None
-            if inside is not None and ((value == "," and in_term) or (value in (",", "|") and in_list)):
-                self.settle()
-                return self.separate(inside, token)
-            if value in (",", "|"):
-                self.push(_COMMA if value == "," else _BAR, token)
-                return False
-            if inside is None or value != _CLOSING[inside.sign]:
-                raise self.wrong(token)
-            self.settle()
-            self.close(inside)
+        inside, kind, value = self.open[-1], token.kind, str(token.value)
+        if kind == SIGN and value == inside.closing:
+            self.open.pop()
+            self.open[-1].terms.append(inside.close())
             return True
-        operator = self.operators.infix.get(str(value)) if kind == NAME else None
+        if kind == SIGN and value in inside.between:
+            if inside.has_tail:
+                raise self.wrong(token)
+            inside.separate()
+            inside.has_tail = value == "|"
+            return False
+        known = _SIGNS if kind == SIGN else self.operators.infix if kind == NAME else {}
+        operator = known.get(value)
         if operator is None:
             raise self.wrong(token)
         self.push(operator, token)
         if operator.right >= 0:
             return False
-        self.waiting.pop()
-        self.terms.append(Compound(operator.name, (self.terms.pop(),)))
+        inside.waiting.pop()
+        inside.terms.append(Compound(operator.name, (inside.terms.pop(),)))
         return True
-
-    def separate(self, inside: _Open, token: Token) -> bool:
-        """Go on to the next argument, element or tail."""
-        if inside.functor is None:
-            # The bar itself waits as a term that nothing else can be: it tells a list's tail from an element.
-            if len(self.terms) > inside.before + 1 and self.terms[-2] is _TAIL:
-                raise self.wrong(token)
-            if token.value == "|":
-                self.terms.append(_TAIL)
-        return False
-
-    def close(self, inside: _Open) -> None:
-        """Build the term that a closing bracket completes."""
-        self.waiting.pop()
-        self.open.pop()
-        items = self.terms[inside.before :]
-        del self.terms[inside.before :]
-        if inside.functor is not None:
-            self.terms.append(Compound(inside.functor, tuple(items)))
-        elif inside.sign == "[":
-            tail: Term = EMPTY
-            if len(items) > 2 and items[-2] is _TAIL:
-                tail = items[-1]
-                del items[-2:]
-            self.terms.append(make_list(items, tail))
-        else:
-            self.terms.append(items[0] if inside.sign == "(" else Compound("{}", (items[0],)))
 
     def push(self, operator: Operator, token: Token) -> None:
         """Let an operator wait for its right side, after those that bind tighter took what they need."""
-        while self.waiting:
-            before = self.waiting[-1]
-            if isinstance(before, _Open):
-                break
-            if before.priority <= operator.left:
-                self.build(before)
-            elif operator.priority <= before.right:
-                break
-            else:
-                raise self.text.error(
-                    f"expected parentheses around an argument of {before.name!r} or {operator.name!r}",
-                    token.start,
-                )
-        self.waiting.append(operator)
-
-    def settle(self) -> None:
-        """Build every operator that waits inside the innermost bracket."""
-        while self.waiting and not isinstance(self.waiting[-1], _Open):
-            self.build(self.waiting[-1])
-
-    def build(self, operator: Operator) -> None:
-        self.waiting.pop()
-        right = self.terms.pop()
-        left = () if operator.left < 0 else (self.terms.pop(),)
-        self.terms.append(Compound(operator.name, (*left, right)))
+        inside = self.open[-1]
+        while inside.waiting and inside.waiting[-1].priority <= operator.left:
+            inside.build()
+        if inside.waiting and operator.priority > inside.waiting[-1].right:
+            before = inside.waiting[-1].name
+            message = f"expected parentheses around an argument of {before!r} or {operator.name!r}"
+            raise self.text.error(message, token.start)
+        inside.waiting.append(operator)
 
     def wrong(self, token: Token) -> ParseError:
         """Return the error for a token that cannot follow a term."""
-        inside = self.open[-1] if self.open else None
-        wanted = "an operator or a full stop"
-        if inside is not None:
-            closing = _CLOSING[inside.sign]
-            comma = "',' or " if inside.functor is not None or inside.sign == "[" else ""
-            wanted = f"an operator, {comma}'{closing}'" if comma else f"an operator or '{closing}'"
+        inside = self.open[-1]
+        before = "an operator, ','" if inside.between else "an operator"
+        closing = "a full stop" if inside.closing == "." else f"'{inside.closing}'"
+        return self.expected(f"{before} or {closing}", token)
+
+    def expected(self, wanted: str, token: Token) -> ParseError:
         found = "a full stop" if token.kind == END else repr(str(token.value))
         return self.text.error(f"expected {wanted}, found {found}", token.start)
-
-
-_TAIL: Final = Variable("|")

@@ -7,9 +7,9 @@ so do :func:`same` and the equality of compound terms, and an index uses :func:`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Union
+from typing import Any, Final, Union
 
 EMPTY: Final = "[]"
 """The empty list, an atom."""
@@ -107,9 +107,43 @@ def subterms(term: Term) -> Iterator[Term]:
             todo.extend(reversed(part.arguments))
 
 
-def variables(term: Term) -> list[str]:
-    """Return the names of a term's variables, in order of appearance."""
-    return list(dict.fromkeys(part.name for part in subterms(term) if isinstance(part, Variable)))
+def rebuilt(
+    term: Any,
+    look: Callable[[Any], Any],
+    make: Callable[[Any, tuple[Any, ...]], Any],
+    opened: type[Any] = Compound,
+) -> Any:
+    """Return what is made of a term, its innermost parts first, from left to right.
+
+    Parameters
+    ----------
+    look
+        Returns what stands for a part; it is opened only if that is of the type ``opened``.
+    make
+        Called with what was opened and with what was made of its arguments.
+
+    Examples
+    --------
+    >>> rebuilt(Compound("f", (1, Compound("g", (2, 3)))), lambda part: part, lambda _, made: sum(made))
+    6
+    """
+    built: list[Any] = []
+    todo: list[tuple[bool, Any]] = [(False, term)]
+    while todo:
+        ready, part = todo.pop()
+        if ready:
+            first = len(built) - len(part.arguments)
+            made = tuple(built[first:])
+            del built[first:]
+            built.append(make(part, made))
+            continue
+        part = look(part)
+        if type(part) is opened:
+            todo.append((True, part))
+            todo.extend((False, one) for one in reversed(part.arguments))
+        else:
+            built.append(part)
+    return built[0]
 
 
 def is_ground(term: Term) -> bool:
@@ -230,14 +264,14 @@ def _parts(term: Compound) -> list[tuple[str, Term]]:
     """Return the pieces of one compound term, its arguments among them."""
     if term.functor == CONS and len(term.arguments) == 2:
         items, tail = list_items(term)
-        parts = [part for item in items for part in (("text", ","), ("term", item))]
-        parts[0] = ("text", "[")
-        return parts + ([] if tail == EMPTY else [("text", "|"), ("term", tail)]) + [("text", "]")]
+        rest = [] if tail == EMPTY else [("text", "|"), ("term", tail)]
+        return [("text", "["), *_separated(items), *rest, ("text", "]")]
     if term.functor in BETWEEN and len(term.arguments) == 2:
         left, right = term.arguments
         return [("operand", left), ("text", term.functor), ("operand", right)]
-    parts = [part for item in term.arguments for part in (("text", ","), ("term", item))]
-    if parts:
-        parts[0] = ("text", "(")
-        parts.append(("text", ")"))
-    return [("text", write_atom(term.functor)), *parts]
+    inside = [("text", "("), *_separated(term.arguments), ("text", ")")] if term.arguments else []
+    return [("text", write_atom(term.functor)), *inside]
+
+
+def _separated(items: Sequence[Term]) -> list[tuple[str, Term]]:
+    return [part for item in items for part in (("text", ","), ("term", item))][1:]

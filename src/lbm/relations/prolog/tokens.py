@@ -20,16 +20,16 @@ _TOKEN: Final = re.compile(
     r"""
     (?:\s++|%[^\n]*+|/\*(?s:.*?)\*/)*+      # blanks and comments
     (?:
-      ([^\W\d]\w*+)                         # 1 word
-    | (0'(?:\\x[0-9a-fA-F]++\\?|\\[0-7]++\\?|\\[^\n]|''|[^\\\n'])
+      (?P<word>[^\W\d]\w*+)
+    | (?P<number>0'(?:\\x[0-9a-fA-F]++\\?|\\[0-7]++\\?|\\[^\n]|''|[^\\\n'])
       |0[xob][0-9a-fA-F]++
-      |\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+) # 2 number
-    | ([()\[\]{},|])                        # 3 sign
-    | (\.(?=[\s%]|\Z))                      # 4 end
-    | (/\*)                                 # 5 a comment without end
-    | ([+\-*/\\^<>=~:.?@#&$]++|[!;])        # 6 symbol
-    | (['"`])                               # 7 quote
-    | (\S)                                  # 8 anything else
+      |\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+)
+    | (?P<sign>[()\[\]{},|])
+    | (?P<end>\.(?=[\s%]|\Z))
+    | (?P<comment>/\*)                      # one without end
+    | (?P<name>[+\-*/\\^<>=~:.?@#&$]++|[!;])
+    | (?P<quote>['"`])
+    | (?P<other>\S)
     )""",
     re.VERBOSE,
 )
@@ -74,25 +74,12 @@ class Text:
 
     def error(self, message: str, place: int) -> ParseError:
         """Return the error that points at a place."""
-        start = self.text.rfind("\n", 0, place) + 1
-        end = self.text.find("\n", place)
-        end = len(self.text) if end < 0 else end
-        first = max(start, place - 60)
-        excerpt = self.text[first : min(end, place + 40)].replace("\t", " ")
-        return ParseError(
-            message,
-            source=self.source,
-            line=self.line(place),
-            column=place - start + 1,
-            excerpt=excerpt,
-            caret=place - first,
-        )
+        return ParseError.at(message, self.text, place, source=self.source)
 
 
 def clauses_of(text: Text) -> Iterator[list[Token]]:
     """Yield the tokens of each clause, the full stop last."""
     tokens: list[Token] = []
-    append = tokens.append
     names: dict[str, str] = {}  # equal names are one object: less memory, and faster to compare
     match_at, source = _TOKEN.match, text.text
     place, length = 0, len(source)
@@ -100,31 +87,25 @@ def clauses_of(text: Text) -> Iterator[list[Token]]:
         match = match_at(source, place)
         if match is None:  # blanks and comments up to the end
             break
-        group = match.lastindex
-        start, place = match.span(group or 0)
-        value = source[start:place]
-        if group == 1:
-            kind = VARIABLE if value[0] == "_" or value[0].isupper() or value[0].istitle() else NAME
-            append(Token(kind, names.setdefault(value, value), start, place))
-        elif group == 3:
-            append(Token(SIGN, value, start, place))
-        elif group == 2:
-            append(Token(NUMBER, _number(value, text, start), start, place))
-        elif group == 6:
-            append(Token(NAME, value, start, place))
-        elif group == 4:
-            append(Token(END, value, start, place))
+        kind = match.lastgroup or ""
+        start, place = match.span(kind)
+        said = source[start:place]
+        value: str | int | float = said
+        if kind == "word":
+            kind = VARIABLE if said[0] == "_" or said[0].isupper() or said[0].istitle() else NAME
+            value = names.setdefault(said, said)
+        elif kind == NUMBER:
+            value = _number(said, text, start)
+        elif kind == "quote":
+            kind, value, place = _quoted(said, text, start)
+        elif kind == "comment":
+            raise text.error("expected '*/' after this '/*', found the end of the text", start)
+        elif kind == "other":
+            raise text.error(f"expected a term, found {value!r}", start)
+        tokens.append(Token(kind, value, start, place))
+        if kind == END:
             yield tokens
             tokens = []
-            append = tokens.append
-        elif group == 7:
-            token = _quoted(value, text, start)
-            append(token)
-            place = token.end
-        elif group == 5:
-            raise text.error("expected '*/' after this '/*', found the end of the text", start)
-        else:
-            raise text.error(f"expected a term, found {value!r}", start)
     if tokens:
         raise text.error(
             "expected a full stop at the end of this clause, found the end of the text", tokens[0].start
@@ -147,14 +128,15 @@ def _number(value: str, text: Text, start: int) -> int | float:
     return number
 
 
-def _quoted(mark: str, text: Text, start: int) -> Token:
+def _quoted(mark: str, text: Text, start: int) -> tuple[str, str, int]:
+    """Return the kind of a quoted text, what it says, and where it ends."""
     match = _QUOTED[mark].match(text.text, start + 1)
     if match is None:
         raise text.error(f"expected a second {mark} on this line, found none", start)
     value = text.text[start + 1 : match.end() - 1]
     if "\\" in value or mark in value:
         value = _unescape(value, text, start)
-    return Token(QUOTED if mark == "'" else TEXT, value, start, match.end())
+    return QUOTED if mark == "'" else TEXT, value, match.end()
 
 
 def _unescape(value: str, text: Text, start: int) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lbm.arrays import Ints
 from lbm.errors import ParseError
-from lbm.relations.problem import RelationalProblem, one_term, read_lines
+from lbm.relations.problem import RelationalProblem, one_term, read_rows
 from lbm.relations.prolog.terms import Term, arguments, key, write_short
 
 Names = NDArray[np.str_]
@@ -87,10 +87,7 @@ def read_groups(path: Path | str, problem: RelationalProblem) -> dict[Term, str]
     """Return the group of every example, as a tab-separated file says: a header, then example and group."""
     known = set(problem.examples)
     found: dict[Term, str] = {}
-    for line, text in enumerate(read_lines(path)[1:], start=2):
-        if not text.strip():
-            continue
-        cells = text.split("\t")
+    for line, cells in read_rows(path)[1]:
         if len(cells) < 2:
             raise ParseError("expected an example, a tab and its group", source=str(path), line=line)
         clause = one_term(cells[0], str(path), line)
