@@ -217,12 +217,12 @@ def network_of_clauses(
 
 
 def aligned(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
-    """Return an array of any content, whose rows of 64 bytes lie on one line of the cache each.
+    """Return an array of zeros, whose rows of 64 bytes lie on one line of the cache each.
 
     Large arrays begin 16 bytes after a line, and every row of theirs would lie on two.
     """
     size = math.prod(shape) * np.dtype(kind).itemsize
-    raw = np.empty(size + 64, np.uint8)
+    raw = np.zeros(size + 64, np.uint8)
     skip = -raw.ctypes.data % 64
     return raw[skip : skip + size].view(kind).reshape(shape)
 

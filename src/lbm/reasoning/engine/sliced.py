@@ -29,8 +29,9 @@ import numpy as np
 from numpy import int64, uint64
 from numpy.typing import ArrayLike, NDArray
 
+from lbm.arrays import Bools, slices
 from lbm.reasoning.engine.lanes import Weights
-from lbm.reasoning.engine.network import GateNetwork, are_clauses
+from lbm.reasoning.engine.network import GateNetwork, aligned, are_clauses
 from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import MAX_SWEEPS, MULTIPLIERS, STEPS, key_of, philox
 
@@ -205,7 +206,7 @@ def sliced_of(network: GateNetwork, weights: Weights) -> Sliced | None:
 # --- states ------------------------------------------------------------------------------------------
 
 
-def unpack(x: Rows, chains: ArrayLike | None = None) -> NDArray[np.bool_]:
+def unpack(x: Rows, chains: ArrayLike | None = None) -> Bools:
     """Return the states of some chains, by default of all 512, from rows; shape (atoms, chains)."""
     if chains is None:
         words = np.ascontiguousarray(x, "<u8").view(np.uint8)
@@ -218,19 +219,16 @@ def random_rows(atoms: int, *, seed: int, lane: int = 0) -> Rows:
     """Return states at random, as rows, from a stream of their own; chain l has the number ``lane + l``."""
     x = _rows(atoms)
     words = np.arange(WORDS, dtype=np.uint64) + _word_of(lane)
-    step = 1 << 14  # atoms at once: their counters take memory
-    for begin in range(0, atoms, step):
-        some_atoms = np.arange(begin, min(atoms, begin + step), dtype=np.uint64)[:, None]
+    for part in slices(atoms, 1 << 14):  # not all at once: their counters take memory
+        some_atoms = np.arange(part.start, part.stop)[:, None]
         low, high = philox((some_atoms, 0, words, STREAM - 1), key_of(seed))[:2].astype(np.uint64)
-        x[begin : begin + step] = low | (high << np.uint64(32))
+        x[part] = low | (high << np.uint64(32))
     return x
 
 
 def _rows(number: int) -> Rows:
     """Return rows of zeros, each on one line of the cache: on two, reading takes twice as long."""
-    raw = np.zeros((number + 1) * WORDS, np.uint64)
-    skip = (-raw.ctypes.data % 64) // 8
-    return raw[skip : skip + number * WORDS].reshape(number, WORDS)
+    return aligned((number, WORDS), np.uint64)
 
 
 def _word_of(lane: int) -> np.uint64:
