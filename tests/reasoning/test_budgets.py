@@ -22,7 +22,7 @@ from lbm.reasoning.components.apart import Component, take_apart
 from lbm.reasoning.distributions import Logical
 from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.sampling import diagnostics, estimates, problems
+from lbm.reasoning.sampling import diagnostics, estimates, problems, runs
 from lbm.reasoning.search import engines, routes, satisfy
 from lbm.reasoning.status import Settled, settle
 from tests.oracles import worlds
@@ -342,7 +342,7 @@ def charged(counted_clock, monkeypatch):
 @pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
 def test_chains_and_their_diagnostics_end_when_their_time_does(question, method, atoms, charged, monkeypatch):
     """They never agree, look at the clock after every sweep, and are diagnosed when the time is over."""
-    for room in (diagnostics, estimates):
+    for room in (diagnostics, runs):
         monkeypatch.setattr(room, "R_HAT", 0.0)
     theory = clauses(atoms, 2 * atoms, hard=0.5, most=2)
     charged.step = 0.01

@@ -18,6 +18,7 @@ from lbm.reasoning.components import trees
 from lbm.reasoning.components.apart import assume, take_apart
 from lbm.reasoning.sampling import estimates, problems
 from lbm.reasoning.sampling.diagnostics import wilson
+from lbm.reasoning.sampling.runs import MOST, Limits
 from tests.oracles import Oracle
 from tests.reference.intervals import jeffreys
 
@@ -31,13 +32,13 @@ def problem_of(theory, query, evidence=None, temperature=1.0, seed=0):
     return made, assign(query, split.fixed)
 
 
-def covered(problem, query, expected, repetitions, most=estimates.MOST):
+def covered(problem, query, expected, repetitions, most=MOST):
     """Return how many repetitions converged, how many of these have the truth in their interval, and how many
     would have it if states of chains were taken for independent draws.
     """
     converged = inside = naive = 0
     for seed in range(repetitions):
-        found, _ = estimates.ask(problem, query, np.random.default_rng(seed), most=most)
+        found, _ = estimates.ask(problem, query, np.random.default_rng(seed), Limits(most=most))
         if found.converged:
             converged += 1
             inside += found.low <= expected <= found.high
@@ -136,7 +137,7 @@ def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():
     assert lbm.ask(theory, query).probability > 0.99
     problem, left = problem_of(theory, query)
     naive = replace(problem, starts=problem.starts[:, :0], places=())
-    found, _ = estimates.ask(naive, left, np.random.default_rng(0), sweeps=1024)
+    found, _ = estimates.ask(naive, left, np.random.default_rng(0), Limits(1024))
     assert found.converged
     assert found.high < 0.3
 
@@ -179,7 +180,7 @@ def test_wells_that_chains_seldom_leave_are_weighed_as_surely_as_said_or_not_at_
 def test_wells_too_deep_to_leave_in_the_sweeps_allowed_are_never_called_converged(weight, atoms):
     problem, query = problem_of(two_wells(weight, atoms), parse("x0"))
     for seed in range(20):
-        found, _ = estimates.ask(problem, query, np.random.default_rng(seed), sweeps=1024)
+        found, _ = estimates.ask(problem, query, np.random.default_rng(seed), Limits(1024))
         assert not found.converged
 
 
@@ -265,7 +266,7 @@ def test_draws_are_watched_on_all_atoms(stuck):
             yield problems.Seen(moving, np.ones(64, bool), rng.normal(size=64))
 
     problem = problems.Problem(run, tuple(f"x{i}" for i in range(100)), np.zeros((100, 0), bool))
-    _, found, _ = estimates.draw(problem, 20, np.random.default_rng(0), sweeps=1024)
+    _, found, _ = estimates.draw(problem, 20, np.random.default_rng(0), Limits(1024))
     assert not found.converged
     assert found.r_hat > 1.1
 

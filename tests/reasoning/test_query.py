@@ -19,7 +19,7 @@ from lbm.reasoning import reasoner
 from lbm.reasoning.answer import number
 from lbm.reasoning.components import apart, trees, whole
 from lbm.reasoning.reasoner import Reasoner
-from lbm.reasoning.sampling import estimates
+from lbm.reasoning.sampling import runs
 from tests.oracles import Oracle, truth
 from tests.strategies import formulae, theories
 
@@ -400,12 +400,12 @@ def test_the_same_seed_and_sweeps_give_the_same_answer():
 
 def test_a_run_ended_by_the_clock_says_how_many_sweeps_replay_it(monkeypatch):
     theory = Theory([disjunction(atom(f"x{i + j}") for j in range(3)) for i in range(40)])
-    monkeypatch.setattr(estimates, "FIRST", 1 << 20)
+    monkeypatch.setattr(runs, "FIRST", 1 << 20)
     looks = chain(
         repeat(-math.inf, 300), repeat(math.inf)
     )  # the time is over when the clock is looked at again
     with monkeypatch.context() as patch:
-        patch.setattr(estimates, "spent", lambda deadline: next(looks) > deadline)
+        patch.setattr(runs, "spent", lambda deadline: next(looks) > deadline)
         found = lbm.ask(theory, "x20 & x21", method="collapsed", seed=1)
     assert found.sweeps == 301
     again = lbm.ask(theory, "x20 & x21", method="collapsed", seed=1, sweeps=301)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lbm.reasoning.optimum import Best
     from lbm.reasoning.sampling.diagnostics import Estimate
     from lbm.reasoning.sampling.estimates import Ran
+    from lbm.reasoning.sampling.runs import Limits
     from lbm.reasoning.sampling.uniformity import Distance
 
 Evidence = Formula | str | Mapping[str, Any] | None
@@ -93,18 +94,20 @@ class _Effort:
             return by_chains(note)
 
     def chains(
-        self, about: Distribution, run: Callable[[str, Bools | None, dict[str, Any]], _Run[_T]], note: str
+        self, about: Distribution, run: Callable[[str, Bools | None, Limits], _Run[_T]], note: str
     ) -> tuple[_T, int, str, str]:
         """Return what chains say, after how many sweeps, how they ran, and the note.
 
         ``run`` gets the method, worlds to begin in beside those that are known, and limits. Where plain
         chains do not agree, tempered ones follow, and begin where some of the plain ones ended.
         """
-        limits: dict[str, Any] = {"sweeps": self.sweeps, "deadline": self.deadline}
+        from lbm.reasoning.sampling import runs
+
+        limits = runs.Limits(self.sweeps, self.deadline)
         chosen = self.method in ("collapsed", "tempered", "gibbs")
         how = self.method if chosen else "collapsed"
         tempering = not chosen and self.sweeps is None and about.name == "logical"
-        found, good, ran = run(how, None, {**limits, **_FIRST_TRY} if tempering else limits)
+        found, good, ran = run(how, None, replace(limits, **_FIRST_TRY) if tempering else limits)
         if tempering and not good and not spent(self.deadline):
             note = "; ".join(filter(None, [note, "plain chains did not agree"]))
             with suppress(NoAnswer):  # too late: then what plain chains say must do
@@ -445,9 +448,9 @@ class Reasoner:
 
             known = about.settled(evidence)
 
-            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[Estimate]:
+            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[Estimate]:
                 problem = about.problem(asked, evidence, how, effort.rng, ends)
-                told, ran = estimates.ask(problem, assign(asked, known), effort.rng, **limits)
+                told, ran = estimates.ask(problem, assign(asked, known), effort.rng, limits)
                 return told, told.converged, ran
 
             # Whatever chains leave of the time is for the status.
@@ -536,9 +539,9 @@ class Reasoner:
         def by_chains(note: str) -> Marginals:
             from lbm.reasoning.sampling import estimates
 
-            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[dict[str, Estimate]]:
+            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[dict[str, Estimate]]:
                 problem = about.problem(None, evidence, how, effort.rng, ends)
-                told, ran = estimates.marginals(problem, effort.rng, **limits)
+                told, ran = estimates.marginals(problem, effort.rng, limits)
                 return told, all(one.converged for one in told.values()), ran
 
             each, done, _, note = effort.chains(about, run, note)
@@ -660,9 +663,9 @@ class Reasoner:
 
             from lbm.reasoning.sampling import estimates
 
-            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[tuple[Any, ...]]:
+            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[tuple[Any, ...]]:
                 problem = about.problem(None, evidence, how, effort.rng, ends)
-                states, found, ran = estimates.draw(problem, n, effort.rng, **limits)
+                states, found, ran = estimates.draw(problem, n, effort.rng, limits)
                 return (problem.atoms, states, found), found.converged, ran
 
             (atoms, states, found), done, how, note = effort.chains(about, run, note)

@@ -90,10 +90,6 @@ class Problem:
     places: tuple[Formula, ...] = ()
     impossible: Callable[[Sequence[Formula]], frozenset[Formula]] = lambda _: frozenset()
 
-    def walk(self, rng: np.random.Generator) -> Iterator[Seen]:
-        """Yield the states that chains begin in, and then what is seen after each sweep."""
-        return self.run(self.starts, rng)
-
 
 # --- what chains run on ----------------------------------------------------------------------------
 
