@@ -56,10 +56,9 @@ class Coverage:
         self._stayed = np.zeros(self._began.shape, np.int64)
         self._counted = np.zeros(begin.shape[1], np.int64)
         self._home = (begin[:, None, :] == worlds[:, :, None]).all(axis=0)
-        self._near = np.full(worlds.shape[1], np.inf, np.float32)  # of chains that began elsewhere
-        self._far: list[list[NDArray[np.float32]]] = [
-            [] for _ in self._home
-        ]  # of those that began in a world
+        # From each world: how far chains are that began in it, and how near any other has come.
+        self._far: list[list[NDArray[np.float32]]] = [[] for _ in self._home]
+        self._near = np.full(worlds.shape[1], np.inf, np.float32)
 
     def _true(self, x: Bools) -> Bools:
         """Return where each formula holds, shape (places, ...)."""
