@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from lbm.machine.rbm import Machine
-    from lbm.reasoning.sampling.problems import Problem
+    from lbm.reasoning.sampling.targets import Target
 
 Given = Formula | None
 
@@ -31,7 +31,7 @@ _LARGEST: Final = 1e300  # exponents that chains add up without passing what a d
 
 
 class Distribution(ABC):
-    """What may be asked of a distribution; all but ``problem`` is answered exactly, or too much."""
+    """What may be asked of a distribution; all but ``target`` is answered exactly, or too much."""
 
     __slots__ = ()
 
@@ -79,17 +79,17 @@ class Distribution(ABC):
         return found
 
     @abstractmethod
-    def problem(
+    def target(
         self,
         query: Given,
         given: Given,
         method: str,
         rng: np.random.Generator,
         more: Bools | None = None,
-    ) -> Problem:
+    ) -> Target:
         """Return what chains run on; with a query, of as much as it depends on.
 
-        ``more``: further worlds to begin in, over the atoms of the problem that gave them.
+        ``more``: further worlds to begin in, over the atoms of the target that gave them.
         """
 
     @abstractmethod
@@ -116,16 +116,16 @@ class Logical(Distribution):
     def _exactly(self) -> tuple[Any, Theory, dict[str, Any]]:
         return exact, self.theory, {"temperature": self.temperature, "known": self.known}
 
-    def problem(
+    def target(
         self,
         query: Given,
         given: Given,
         method: str,
         rng: np.random.Generator,
         more: Bools | None = None,
-    ) -> Problem:
+    ) -> Target:
         """Return what chains run on: the score, and penalties for hard formulae; tempered if asked for."""
-        from lbm.reasoning.sampling import problems
+        from lbm.reasoning.sampling import targets
 
         if method == "gibbs":
             raise WrongDistribution(
@@ -139,9 +139,7 @@ class Logical(Distribution):
                 f"expected weights whose sum divided by the temperature {self.temperature:g} is below "
                 f"{_LARGEST:g}: raise the temperature, or ask for method='exact'"
             )
-        return problems.logical(
-            split, query, self.temperature, rng, tempering=method == "tempered", more=more
-        )
+        return targets.logical(split, query, self.temperature, rng, tempering=method == "tempered", more=more)
 
     def settled(self, given: Given) -> dict[str, bool]:
         """Return the atoms that hard formulae and evidence fix by propagation."""
@@ -176,16 +174,16 @@ class OfMachine(Distribution):
 
         return wells, self.machine, self._options
 
-    def problem(
+    def target(
         self,
         query: Given,
         given: Given,
         method: str,
         rng: np.random.Generator,
         more: Bools | None = None,  # noqa: ARG002 - the same door for both
-    ) -> Problem:
+    ) -> Target:
         """Return what chains run on: free energies, or all units if block Gibbs is asked for."""
-        from lbm.reasoning.sampling import problems
+        from lbm.reasoning.sampling import targets
 
         if method == "tempered":
             raise WrongDistribution(
@@ -195,8 +193,9 @@ class OfMachine(Distribution):
             from lbm.reasoning.landscape.whole import Question
 
             Question.of(self.machine, **self._options)  # which says what is wrong with these numbers
-            return problems.block_gibbs(self.machine, query, given, **self._options)
-        return problems.machine_distribution(self.machine, query, given, **self._options, rng=rng)
+        return targets.machine_distribution(
+            self.machine, query, given, **self._options, rng=rng, raw=method == "gibbs"
+        )
 
     def settled(self, given: Given) -> dict[str, bool]:  # noqa: ARG002 - the same door for both
         """Return nothing: chains run on all atoms."""

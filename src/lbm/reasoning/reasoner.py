@@ -449,8 +449,8 @@ class Reasoner:
             known = about.settled(evidence)
 
             def run(how: str, ends: Bools | None, limits: Limits) -> _Run[Estimate]:
-                problem = about.problem(asked, evidence, how, effort.rng, ends)
-                told, ran = estimates.ask(problem, assign(asked, known), effort.rng, limits)
+                target = about.target(asked, evidence, how, effort.rng, ends)
+                told, ran = estimates.ask(target, assign(asked, known), effort.rng, limits)
                 return told, told.converged, ran
 
             # Whatever chains leave of the time is for the status.
@@ -540,8 +540,8 @@ class Reasoner:
             from lbm.reasoning.sampling import estimates
 
             def run(how: str, ends: Bools | None, limits: Limits) -> _Run[dict[str, Estimate]]:
-                problem = about.problem(None, evidence, how, effort.rng, ends)
-                told, ran = estimates.marginals(problem, effort.rng, limits)
+                target = about.target(None, evidence, how, effort.rng, ends)
+                told, ran = estimates.marginals(target, effort.rng, limits)
                 return told, all(one.converged for one in told.values()), ran
 
             each, done, _, note = effort.chains(about, run, note)
@@ -664,9 +664,9 @@ class Reasoner:
             from lbm.reasoning.sampling import estimates
 
             def run(how: str, ends: Bools | None, limits: Limits) -> _Run[tuple[Any, ...]]:
-                problem = about.problem(None, evidence, how, effort.rng, ends)
-                states, found, ran = estimates.draw(problem, n, effort.rng, limits)
-                return (problem.atoms, states, found), found.converged, ran
+                target = about.target(None, evidence, how, effort.rng, ends)
+                states, found, ran = estimates.draw(target, n, effort.rng, limits)
+                return (target.atoms, states, found), found.converged, ran
 
             (atoms, states, found), done, how, note = effort.chains(about, run, note)
             columns = dict(zip(atoms, states.T, strict=True))

@@ -25,8 +25,8 @@ from lbm.reasoning.sampling.diagnostics import (
     many_estimates,
 )
 from lbm.reasoning.sampling.machines import truth
-from lbm.reasoning.sampling.problems import REPEATED, Problem, Seen
 from lbm.reasoning.sampling.runs import Limits, Record, run_until
+from lbm.reasoning.sampling.targets import REPEATED, Seen, Target
 
 MAX_STATES: Final = 1 << 28
 """Truth values of states that may be kept."""
@@ -48,26 +48,26 @@ class Ran:
     ends: Bools
 
 
-def ask(problem: Problem, query: Formula, rng: np.random.Generator, limits: Limits) -> tuple[Estimate, Ran]:
+def ask(target: Target, query: Formula, rng: np.random.Generator, limits: Limits) -> tuple[Estimate, Ran]:
     """Return how likely the query is among valid states, and how chains ran.
 
     The last half of the sweeps counts.
     """
-    watch = _Watch(problem, rng, query)
+    watch = _Watch(target, rng, query)
     return watch.run(watch.probability, limits)
 
 
-def marginals(problem: Problem, rng: np.random.Generator, limits: Limits) -> tuple[dict[str, Estimate], Ran]:
+def marginals(target: Target, rng: np.random.Generator, limits: Limits) -> tuple[dict[str, Estimate], Ran]:
     """Return how likely every atom is among valid states, and how chains ran.
 
     The last half of the sweeps counts; chains go on until all atoms that vary have converged.
     """
-    watch = _Watch(problem, rng)
+    watch = _Watch(target, rng)
     return watch.run(watch.marginals, limits)
 
 
 def draw(
-    problem: Problem,
+    target: Target,
     n: int,
     rng: np.random.Generator,
     limits: Limits,
@@ -90,7 +90,7 @@ def draw(
                     kept, every = kept[1::2], 2 * every
         return sum(int(keeps.sum()) for _, keeps, _ in kept[len(kept) // 2 :]) >= n
 
-    watch = _Watch(problem, rng)
+    watch = _Watch(target, rng)
     found, ran = watch.run(watch.least_known, limits, keep)
     states = np.concatenate([x[:, keeps].T for x, keeps, _ in kept[len(kept) // 2 :]])
     if len(states) < n:
@@ -119,14 +119,14 @@ def scattered(x: Bools, number: int = _ENDS) -> Bools:
 class _Watch:
     """Chains from where they begin, what is recorded of them as they run, and what it says."""
 
-    def __init__(self, problem: Problem, rng: np.random.Generator, query: Formula | None = None) -> None:
-        self.problem, self.query = problem, query
-        self.seen = problem.run(problem.starts, rng)
+    def __init__(self, target: Target, rng: np.random.Generator, query: Formula | None = None) -> None:
+        self.target, self.query = target, query
+        self.seen = target.run(target.starts, rng)
         self.first = self.last = first = next(self.seen)
-        self.many = len(problem.atoms) > _WATCHED
+        self.many = len(target.atoms) > _WATCHED
         self.fine, self.coarse = Record(), Record(_COARSE)
         self.together = REPEATED if first.x.shape[1] == LANES else 1  # those of a start are neighbours
-        self.coverage = Coverage(problem.places, problem.starts, first.x, self._truth)
+        self.coverage = Coverage(target.places, target.starts, first.x, self._truth)
 
     def run(
         self,
@@ -143,13 +143,13 @@ class _Watch:
             self._add(some)
             return keep(some)
 
-        atoms = len(self.problem.atoms)
+        atoms = len(self.target.atoms)
         at_once = min(_AT_ONCE, 1 << max(0, (_VALUES // (LANES * max(1, atoms))).bit_length() - 1))
         found, done = run_until(self.seen, add, judge, limits, atoms, at_once=at_once)
         return found, Ran(done, scattered(np.asarray(self.last.x[:, self.last.valid])))
 
     def _truth(self, formula: Formula, x: Any) -> Bools:
-        return truth(formula, self.problem.atoms, x)
+        return truth(formula, self.target.atoms, x)
 
     def _add(self, some: Sequence[Seen]) -> None:
         """Record some sweeps."""
@@ -172,7 +172,7 @@ class _Watch:
     def probability(self) -> tuple[Estimate, Estimate]:
         """Return the estimate of the query, twice: what it says, and what tells whether it has converged."""
         assert self.query is not None
-        sums, at = self.fine.last_half(), 2 + len(self.problem.places)
+        sums, at = self.fine.last_half(), 2 + len(self.target.places)
         beside = judged(np.delete(sums, (0, at), axis=0), self.together)
         if self.many:
             _, sizes, r_hats = self._halves()
@@ -185,9 +185,9 @@ class _Watch:
 
     def marginals(self) -> tuple[dict[str, Estimate], Estimate]:
         """Return the estimate of every atom, and that of the one that is known least."""
-        formulae = [atom(name) for name in self.problem.atoms]
+        formulae = [atom(name) for name in self.target.atoms]
         each = self._sided(formulae, self._each(), self.first.x[:, self.first.valid])
-        return dict(zip(self.problem.atoms, each, strict=True)), least_known(each)
+        return dict(zip(self.target.atoms, each, strict=True)), least_known(each)
 
     def least_known(self) -> tuple[Estimate, Estimate]:
         """Return the estimate of the atom of which the chains know least, twice."""
@@ -205,7 +205,7 @@ class _Watch:
 
     def _each(self) -> list[Estimate]:
         """Return the estimate of each atom."""
-        sums, atoms = self.fine.last_half(), len(self.problem.atoms)
+        sums, atoms = self.fine.last_half(), len(self.target.atoms)
         beside = judged(sums[: len(sums) if self.many else len(sums) - atoms], self.together)
         missed = self.coverage.missed()
         if self.many:
@@ -225,7 +225,7 @@ class _Watch:
             doubtful = (never or one.probability == 1) and (one.converged or self.query is not None)
             if doubtful and not (began[number] == never).any():
                 unseen[number] = formula if never else ~formula
-        proven = self.problem.impossible(list(unseen.values())) if unseen else frozenset()
+        proven = self.target.impossible(list(unseen.values())) if unseen else frozenset()
         for number, formula in unseen.items():
             if formula not in proven:
                 found[number] = found[number].allowing_for(1.0, shown(formula))

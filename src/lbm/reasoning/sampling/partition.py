@@ -12,20 +12,18 @@ import numpy as np
 from lbm.arrays import Bools
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, conjunction
-from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import at_most, tick
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.groups import groups_of
-from lbm.reasoning.engine.lanes import weights_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.population import Population, combined, pinned_population, population_of
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.proof import find_model
 from lbm.reasoning.sampling.machines import truth
-from lbm.reasoning.sampling.problems import (
-    atoms_about,
+from lbm.reasoning.sampling.targets import (
+    LogicalNetwork,
+    hard_theory,
     logical_network,
-    penalty_for,
     with_field,
 )
 
@@ -99,14 +97,13 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
     add up, and what may or may not have been counted twice widens the error. Places that some populations
     never leave and others never enter are weighed in every combination, or there is no answer.
     """
-    network, known = logical_network(split, temperature, None, rng)
-    penalty = penalty_for(network, known.starts, rng)
-    weights, groups, seed = weights_of(network, penalty), groups_of(network), seed_from(rng)
-    atoms = atoms_about(split, None)
+    found = logical_network(split, temperature, None, rng)
+    network, seed = found.network, seed_from(rng)
+    groups = groups_of(network)
     free = [
         population_of(
             network,
-            weights,
+            found.weights,
             seed=seed,
             blocks=BLOCKS,
             lane=LANES * BLOCKS * number,
@@ -115,29 +112,28 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
         )
         for number in range(POPULATIONS)
     ]
-    crowds = [_Crowd.of(free, known.places, atoms)]
-    pins = _Pins(split, temperature, penalty, seed)
+    crowds = [_Crowd.of(free, found.places, found.split.atoms)]
+    pins = _Pins(found, seed)
     if network.atoms:
-        worlds = known.starts.T[:PINNED]
-        crowds += [_Crowd.of_pinned(pins.begin(world), known.places, atoms) for world in worlds]
-        crowds += _others(crowds, known.places, atoms, split, pins)
+        crowds += [pins.begin(world) for world in found.starts.T[:PINNED]]
+        crowds += _others(crowds, pins)
     value, error, size = _joined(crowds)
     if math.isinf(value):
         raise NoAnswer("no population ended in a model of the hard formulae: log Z was not estimated")
     number = sum(crowd.number for crowd in crowds)
-    return LogPartition(value + known.earned, error, size, number, note)
+    return LogPartition(value + found.earned, error, size, number, note)
 
 
 class _Pins:
     """Populations that begin at given worlds, each with random numbers of its own."""
 
-    def __init__(self, split: Split, temperature: float, penalty: float, seed: int) -> None:
-        self.split, self.temperature, self.penalty, self.seed = split, temperature, penalty, seed
+    def __init__(self, known: LogicalNetwork, seed: int) -> None:
+        self.known, self.seed = known, seed
         self.lane = LANES * BLOCKS * POPULATIONS
 
-    def begin(self, world: Bools) -> list[Population]:
-        """Return populations that begin at a world."""
-        network, weights, field = with_field(self.split, self.temperature, self.penalty, world)
+    def begin(self, world: Bools) -> _Crowd:
+        """Return what populations say that begin at a world."""
+        network, weights, field = with_field(self.known, world)
         groups = groups_of(network)
         found = []
         for _ in range(PINNED_POPULATIONS):
@@ -146,17 +142,16 @@ class _Pins:
                 pinned_population(network, weights, field, world, groups=groups, on_sweeps=tick, **options)
             )
             self.lane += LANES * PINNED_BLOCKS
-        return found
+        return _Crowd.of_pinned(found, self.known.places, self.known.split.atoms)
 
 
-def _others(
-    crowds: Sequence[_Crowd], places: Sequence[Formula], atoms: tuple[str, ...], split: Split, pins: _Pins
-) -> list[_Crowd]:
+def _others(crowds: Sequence[_Crowd], pins: _Pins) -> list[_Crowd]:
     """Return what populations find in combinations of places that none has visited so far.
 
     Only places count that some populations never leave and others never enter: each combination of these
     that has a model may have a share of its own.
     """
+    places = pins.known.places
     firm = [
         k
         for k in range(len(places))
@@ -167,16 +162,16 @@ def _others(
             f"populations never leave, or never enter, {len(firm)} places whose combinations are too many to "
             f"be weighed one by one (limit MAX_FIRM, {MAX_FIRM}): log Z was not estimated"
         )
-    hard = [formula for component in split.components for formula in component.hard]
+    theory = hard_theory(pins.known.split)
     found: list[_Crowd] = []
     for inside in product([False, True], repeat=len(firm)):
         sides = list(zip(firm, inside, strict=True))
         if any(all(_meets(crowd.shares[k], side) for k, side in sides) for crowd in (*crowds, *found)):
             continue
         asked = [places[k] if side else ~places[k] for k, side in sides]
-        world = find_model(Theory(hard, atoms=atoms), given=conjunction(asked), seconds=at_most(_SECONDS))
+        world = find_model(theory, given=conjunction(asked), seconds=at_most(_SECONDS))
         if world is not None:
-            found.append(_Crowd.of_pinned(pins.begin(np.array(list(world.values()), bool)), places, atoms))
+            found.append(pins.begin(np.array(list(world.values()), bool)))
     return found
 
 
