@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,9 +9,8 @@ from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import clock
 from lbm.reasoning.answer import because, world_facts, world_shown
-from lbm.reasoning.clock import LEAST, left, spent
+from lbm.reasoning.budget import LEAST, NO_LIMIT, Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import entailed, no_worlds, satisfiable
 
@@ -78,7 +76,7 @@ class Settled:
 
 
 def follows(
-    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, deadline: float = math.inf
+    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, budget: Budget = NO_LIMIT
 ) -> bool | None:
     """Return whether a formula is true in every model that keeps the evidence; None: not settled in time.
 
@@ -88,15 +86,15 @@ def follows(
     >>> follows(Theory(["a -> b", (2, "a")]), parse("b"), given=parse("a"))
     True
     """
-    if spent(deadline):
+    if budget.spent():
         return None
     problem = Problem.of(theory, given)
-    without = satisfiable(problem, given=~query, seconds=left(deadline))
+    without = satisfiable(problem, given=~query, budget=budget)
     if without is not False:
         return None if without is None else False
-    some = satisfiable(problem, seconds=left(deadline))
+    some = satisfiable(problem, budget=budget)
     if some is False:
-        raise nothing(theory, given, deadline)
+        raise nothing(theory, given, budget)
     return some
 
 
@@ -107,7 +105,7 @@ def settle(
     given: Formula | None = None,
     preferred: bool = True,
     why: bool = False,
-    deadline: float = math.inf,
+    budget: Budget = NO_LIMIT,
 ) -> Settled:
     """Return the status of a formula among the models that keep the evidence; raise NoWorlds if none does.
 
@@ -119,23 +117,23 @@ def settle(
     >>> settle(Theory(["a -> b", (2, "a")]), parse("b"), why=True)
     Settled(status='preferred', why=(0, 1), minimal=True, world={'a': False, 'b': False})
     """
-    if spent(deadline):
+    if budget.spent():
         return Settled(None)
     theory = Problem.of(theory)
-    yes = entailed(theory, query, given=given, why=why, seconds=left(deadline))
-    if yes.holds is None or spent(deadline):
+    yes = entailed(theory, query, given=given, why=why, budget=budget)
+    if yes.holds is None or budget.spent():
         return Settled(None)
-    no = entailed(theory, ~query, given=given, why=why and not yes.holds, seconds=left(deadline))
+    no = entailed(theory, ~query, given=given, why=why and not yes.holds, budget=budget)
     if yes.holds and no.holds:
-        raise nothing(theory, given, deadline)
+        raise nothing(theory, given, budget)
     if yes.holds and no.holds is not None:
         return Settled("entailed", yes.why, yes.minimal)
     if no.holds:
         return Settled("refuted", no.why, no.minimal, yes.world)
-    if no.holds is None or spent(deadline):
+    if no.holds is None or budget.spent():
         return Settled(None, world=yes.world)
     found = Settled("undecided", world=yes.world)
-    return prefer(found, theory, query, given=given, why=why, deadline=deadline) if preferred else found
+    return prefer(found, theory, query, given=given, why=why, budget=budget) if preferred else found
 
 
 def prefer(
@@ -145,28 +143,28 @@ def prefer(
     *,
     given: Formula | None = None,
     why: bool = False,
-    deadline: float = math.inf,
+    budget: Budget = NO_LIMIT,
 ) -> Settled:
     """Return whether a formula that is neither entailed nor refuted is preferred, and why."""
     theory = Problem.of(theory)
     if not theory.has_soft:
         return undecided
-    if spent(deadline):
+    if budget.spent():
         return Settled(None, world=undecided.world)
     from lbm.reasoning.preference import preferred as is_preferred
     from lbm.reasoning.preference import why_preferred
 
-    best = is_preferred(theory, query, given=given, seconds=left(deadline))
+    best = is_preferred(theory, query, given=given, budget=budget)
     if best is None:
         return Settled(None, world=undecided.world)
     if not best:
         return undecided
-    if not why or spent(deadline):
+    if not why or budget.spent():
         return Settled("preferred", world=undecided.world)
-    numbers, minimal = why_preferred(theory, query, given=given, seconds=left(deadline))
+    numbers, minimal = why_preferred(theory, query, given=given, budget=budget)
     return Settled("preferred", numbers, minimal, undecided.world)
 
 
-def nothing(theory: Theory | Problem, given: Formula | None, deadline: float = math.inf) -> NoWorlds:
+def nothing(theory: Theory | Problem, given: Formula | None, budget: Budget) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    return no_worlds(theory, given, left(max(deadline, clock.now() + LEAST)))
+    return no_worlds(theory, given, budget.at_least(LEAST))

@@ -12,7 +12,7 @@ import numpy as np
 from lbm.arrays import Bools
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, conjunction
-from lbm.reasoning.clock import at_most, tick
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.network import LANES
@@ -88,7 +88,9 @@ class LogPartition(float):
         return f"{float(self):.6g} ± {self.error:.2g}"
 
 
-def log_partition(split: Split, temperature: float, rng: np.random.Generator, note: str = "") -> LogPartition:
+def log_partition(
+    split: Split, temperature: float, rng: np.random.Generator, budget: Budget, note: str = ""
+) -> LogPartition:
     """Return an estimate of log Σ exp(score(x)/τ) over the models of a theory that was taken apart.
 
     Some populations come from random states, others from known worlds: the best one that was met, and
@@ -97,7 +99,7 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
     add up, and what may or may not have been counted twice widens the error. Places that some populations
     never leave and others never enter are weighed in every combination, or there is no answer.
     """
-    found = logical_network(split, temperature, None, rng)
+    found = logical_network(split, temperature, None, rng, budget)
     network, seed = found.network, seed_from(rng)
     groups = groups_of(network)
     free = [
@@ -108,12 +110,12 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
             blocks=BLOCKS,
             lane=LANES * BLOCKS * number,
             groups=groups,
-            on_sweeps=tick,
+            on_sweeps=budget.tick,
         )
         for number in range(POPULATIONS)
     ]
     crowds = [_Crowd.of(free, found.places, found.split.atoms)]
-    pins = _Pins(found, seed)
+    pins = _Pins(found, seed, budget)
     if network.atoms:
         crowds += [pins.begin(world) for world in found.starts.T[:PINNED]]
         crowds += _others(crowds, pins)
@@ -127,20 +129,19 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
 class _Pins:
     """Populations that begin at given worlds, each with random numbers of its own."""
 
-    def __init__(self, known: LogicalNetwork, seed: int) -> None:
-        self.known, self.seed = known, seed
+    def __init__(self, known: LogicalNetwork, seed: int, budget: Budget) -> None:
+        self.known, self.seed, self.budget = known, seed, budget
         self.lane = LANES * BLOCKS * POPULATIONS
 
     def begin(self, world: Bools) -> _Crowd:
         """Return what populations say that begin at a world."""
-        network, weights, field = with_field(self.known, world)
+        network, weights, field = with_field(self.known, world, self.budget)
         groups = groups_of(network)
         found = []
         for _ in range(PINNED_POPULATIONS):
             options: dict[str, Any] = {"seed": self.seed, "blocks": PINNED_BLOCKS, "lane": self.lane}
-            found.append(
-                pinned_population(network, weights, field, world, groups=groups, on_sweeps=tick, **options)
-            )
+            options.update(groups=groups, on_sweeps=self.budget.tick)
+            found.append(pinned_population(network, weights, field, world, **options))
             self.lane += LANES * PINNED_BLOCKS
         return _Crowd.of_pinned(found, self.known.places, self.known.split.atoms)
 
@@ -169,7 +170,7 @@ def _others(crowds: Sequence[_Crowd], pins: _Pins) -> list[_Crowd]:
         if any(all(_meets(crowd.shares[k], side) for k, side in sides) for crowd in (*crowds, *found)):
             continue
         asked = [places[k] if side else ~places[k] for k, side in sides]
-        world = find_model(theory, given=conjunction(asked), seconds=at_most(_SECONDS))
+        world = find_model(theory, given=conjunction(asked), budget=pins.budget.at_most(_SECONDS))
         if world is not None:
             found.append(pins.begin(np.array(list(world.values()), bool)))
     return found

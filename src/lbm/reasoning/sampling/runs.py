@@ -7,7 +7,6 @@ over blocks say what those of single sweeps would.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.arrays import Floats
-from lbm.reasoning.clock import spent
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.sampling.diagnostics import R_HAT, Estimate
 
@@ -55,8 +54,8 @@ class Limits:
     sweeps
         So many exactly; None: FIRST, and twice as many as long as chains disagree and no other limit is
         reached.
-    deadline
-        When they end in any case.
+    budget
+        When it is spent, they end in any case.
     most, updates
         Sweeps at most, and updates of one atom in one chain; but 2 FIRST sweeps in any case.
     patient
@@ -64,7 +63,7 @@ class Limits:
     """
 
     sweeps: int | None = None
-    deadline: float = math.inf
+    budget: Budget = NO_LIMIT
     most: int = MOST
     updates: int = MAX_UPDATES
     patient: bool = True
@@ -104,7 +103,7 @@ def run_until(
         some: list[_S] = []
         for last in islice(seen, min(at_once, limit - done)):
             some.append(last)
-            late = spent(limits.deadline)
+            late = limits.budget.spent()
             if late:
                 break
         done += len(some)

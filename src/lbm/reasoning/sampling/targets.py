@@ -24,7 +24,7 @@ from lbm.knowledge.weighted import conjuncts, counter_cells
 from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
 from lbm.reasoning.assign import assign
-from lbm.reasoning.clock import at_most, share_of_time, spent, tick
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Split, exponent
 from lbm.reasoning.engine import dense
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
@@ -129,6 +129,7 @@ def logical(
     *,
     tempering: bool = False,
     more: Bools | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> Target:
     """Return the logical distribution of a theory with evidence; with a query, of what it depends on.
 
@@ -136,18 +137,19 @@ def logical(
     chains are the cold ends of ladders: there are fewer of them, but none is caught in a well for ever.
     ``more``, shape (atoms, worlds), are further worlds to start from.
     """
-    found = logical_network(split, temperature, query, rng)
-    run = partial(_ladders if tempering else _walk, found.network, found.weights)
+    found = logical_network(split, temperature, query, rng, budget)
+    network, weights = found.network, found.weights
+    run = partial(_ladders, network, weights, budget) if tempering else partial(_walk, network, weights)
     starts = found.starts if more is None else np.concatenate([found.starts, more], axis=1)
-    impossible = partial(_impossible, hard_theory(found.split))
+    impossible = partial(_impossible, hard_theory(found.split), budget)
     return Target(run, found.split.atoms, _distinct(starts), found.places, impossible)
 
 
-def _about(split: Split, query: Formula | None) -> Split:
+def _about(split: Split, query: Formula | None, budget: Budget) -> Split:
     """Return the components that share an atom with the query, or all, and of the atoms those not settled."""
     names, components = set(split.atoms), split.components
     if query is not None:
-        names = set(atoms_of(assign(query, split.fixed)))
+        names = set(atoms_of(assign(query, split.fixed, budget)))
         components = tuple(each for each in components if not names.isdisjoint(each.atoms))
         names.update(name for component in components for name in component.atoms)
     atoms = tuple(name for name in split.atoms if name in names and name not in split.fixed)
@@ -160,30 +162,34 @@ def hard_theory(split: Split) -> Theory:
 
 
 def logical_network(
-    split: Split, temperature: float, query: Formula | None, rng: np.random.Generator
+    split: Split,
+    temperature: float,
+    query: Formula | None,
+    rng: np.random.Generator,
+    budget: Budget = NO_LIMIT,
 ) -> LogicalNetwork:
     """Return a theory with evidence ready for chains; with a query, as much as that depends on."""
-    split = _about(split, query)
-    hard, firm, pairs, earned = _weighed(split, temperature)
+    split = _about(split, query, budget)
+    hard, firm, pairs, earned = _weighed(split, temperature, budget)
     hard += firm
-    network = network_of(split.atoms, hard_parts(hard), pairs)
+    network = network_of(split.atoms, hard_parts(hard), pairs, budget)
     heaviest = sorted(pairs, key=lambda pair: -abs(pair[1]))[:_STARTS]
     wanted = [f if weight > 0 else ~f for f, weight in heaviest if abs(weight) >= _STEEP]
-    asked = _sides(None if query is None else assign(query, split.fixed))
+    asked = _sides(None if query is None else assign(query, split.fixed, budget))
     theory = Theory(hard, atoms=split.atoms)
-    best = _annealed(network, seed_from(rng)) if pairs or counter_cells(*hard) > MANY_CELLS else None
-    starts, places = _starts(theory, asked, wanted, best)
+    best = _annealed(network, seed_from(rng), budget) if pairs or counter_cells(*hard) > MANY_CELLS else None
+    starts, places = _starts(theory, asked, wanted, budget, best)
     if not starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
     penalty = 0.0
     if len(network.firm):
-        penalty = tuned_penalty(network, spread(starts, rng), seed=seed_from(rng), on_sweeps=tick)
+        penalty = tuned_penalty(network, spread(starts, rng), seed=seed_from(rng), on_sweeps=budget.tick)
     weights = weights_of(network, penalty)
     return LogicalNetwork(split, temperature, network, weights, penalty, starts, places, earned)
 
 
 def _weighed(
-    split: Split, temperature: float
+    split: Split, temperature: float, budget: Budget
 ) -> tuple[list[Formula], list[Formula], list[tuple[Formula, float]], float]:
     """Return hard formulae, soft ones as good as hard, others with weights over τ, and a constant score.
 
@@ -204,7 +210,8 @@ def _weighed(
     if not heavy or not light:
         return hard, [], pairs, 0.0
     firm = [formula if weight > 0 else ~formula for formula, weight in heavy]
-    if light > HEAVY / 2 or find_model(theory, given=conjunction(firm), seconds=at_most(_SECONDS)) is None:
+    limited = budget.at_most(_SECONDS)
+    if light > HEAVY / 2 or find_model(theory, given=conjunction(firm), budget=limited) is None:
         most = max(abs(weight) for _, weight in pairs)
         raise WeightError(
             f"chains cannot weigh formulae of weight {most:g} against each other and also "
@@ -213,46 +220,48 @@ def _weighed(
     return hard, firm, rest, sum(weight for _, weight in heavy if weight > 0)
 
 
-def with_field(known: LogicalNetwork, world: Bools) -> tuple[Network, Weights, tuple[Floats, float]]:
+def with_field(
+    known: LogicalNetwork, world: Bools, budget: Budget
+) -> tuple[Network, Weights, tuple[Floats, float]]:
     """Return a theory as a network that also tells in how many atoms a state is as in a world.
 
     With it the weights of its gates, without that number, and the weights, shape (gates,), and the constant
     that make up the number.
     """
     atoms, penalty = known.split.atoms, known.penalty
-    hard, firm, pairs, _ = _weighed(known.split, known.temperature)
+    hard, firm, pairs, _ = _weighed(known.split, known.temperature, budget)
     hard = hard_parts(hard) + firm
     literals = [atom(name) if value else ~atom(name) for name, value in zip(atoms, world, strict=True)]
-    once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)]) for w in (1.0, 2.0))
+    once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)], budget) for w in (1.0, 2.0))
     field, constant = twice.soft - once.soft, twice.earned - once.earned
     values = once.soft - field + penalty * once.hard
     bare = once.earned - constant - penalty * once.broken
     return once, Weights(values, 1.0, bare, float(np.abs(values).sum())), (field, constant)
 
 
-def _annealed(network: Network, seed: int) -> Bools | None:
+def _annealed(network: Network, seed: int, budget: Budget) -> Bools | None:
     """Return a world of high score that keeps the hard formulae, shape (atoms, 1); None: none was met."""
-    enough = share_of_time(_SHARE)
+    enough = budget.part(_SHARE)
     soft = weights_of(network, 0.0)
     penalty = 2 * float(np.abs(soft.numbers).max(initial=1)) * soft.unit
     x = random_states(network.atoms, seed, lane=1 << 30)
     lanes = start(network, weights_of(network, penalty), x, seed=seed, lane=1 << 30, watch=True)
     betas = np.concatenate([np.linspace(0.05, _COLD, _COOLING), np.full(_COOLING // 8, 1e6)])
-    advance(lanes, betas, rule="metropolis", after=lambda _: not spent(enough))
+    advance(lanes, betas, rule="metropolis", after=lambda _: not enough.spent())
     return np.asarray(lanes.best_x[:, None] > 0) if lanes.found else None
 
 
-def _impossible(theory: Theory, formulae: Sequence[Formula]) -> frozenset[Formula]:
+def _impossible(theory: Theory, budget: Budget, formulae: Sequence[Formula]) -> frozenset[Formula]:
     """Return those formulae that are proven to be true in no model of a theory."""
     literals = {formula: _literal(formula) for formula in formulae}
-    refuted = refuted_literals(theory, filter(None, literals.values()), seconds=at_most(_SECONDS))
+    refuted = refuted_literals(theory, filter(None, literals.values()), budget=budget.at_most(_SECONDS))
     return frozenset(
         formula
         for formula, literal in literals.items()
         if (
             literal in refuted
             if literal
-            else satisfiable(theory, given=formula, seconds=at_most(_SECONDS)) is False
+            else satisfiable(theory, given=formula, budget=budget.at_most(_SECONDS)) is False
         )
     )
 
@@ -283,7 +292,9 @@ def _walk(network: Network, weights: Weights, starts: Bools, rng: np.random.Gene
         yield Seen(lanes.x.astype(bool), lanes.broken() == 0, lanes.score())
 
 
-def _ladders(network: Network, weights: Weights, starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+def _ladders(
+    network: Network, weights: Weights, budget: Budget, starts: Bools, rng: np.random.Generator
+) -> Iterator[Seen]:
     """Yield what the cold ends of ladders see, which begin in the starts once rungs have been found.
 
     There are as many blocks of ladders as it takes for half of them to begin elsewhere.
@@ -295,7 +306,14 @@ def _ladders(network: Network, weights: Weights, starts: Bools, rng: np.random.G
     while len(blocks) < _BLOCKS and (starts.shape[1] or sum(cold.x.shape[1] for cold in firsts) < _LADDERS):
         lane = LANES * len(blocks)
         block = tempered(
-            network, weights, x, seed=seed, lane=lane, groups=groups, seeds=starts, on_sweep=lambda _: tick()
+            network,
+            weights,
+            x,
+            seed=seed,
+            lane=lane,
+            groups=groups,
+            seeds=starts,
+            on_sweep=lambda _: budget.tick(),
         )
         blocks.append(block)
         firsts.append(next(block))
@@ -345,6 +363,7 @@ def machine_distribution(
     confidence: float,
     temperature: float,
     rng: np.random.Generator,
+    budget: Budget,
     raw: bool = False,
 ) -> Target:
     """Return the distribution of a machine: definitional atoms are computed, or ``raw``, sampled like others.
@@ -353,7 +372,7 @@ def machine_distribution(
     are collapsed; evidence that is more than literals is a penalty and a filter.
     """
     _check_weights(machine, confidence / temperature)
-    starts, atoms = _machine_starts(machine, query, given), machine.declared
+    starts, atoms = _machine_starts(machine, query, given, budget), machine.declared
     literals, rest = clamps(given)
     place = {name: i for i, name in enumerate(atoms)}
     clamped = {place[name]: value for name, value in literals.items()}
@@ -369,7 +388,7 @@ def machine_distribution(
         run = partial(_collapsed, conditioned, conditioned.chosen_penalty(spread(starts, rng), rng))
     bare = Theory([] if given is None else [given], atoms=machine.declared)
     places = tuple(side for side in _sides(query) if side is not TRUE)
-    return Target(run, atoms, starts, places, partial(_impossible, bare))
+    return Target(run, atoms, starts, places, partial(_impossible, bare, budget))
 
 
 def _collapsed(
@@ -453,7 +472,11 @@ def clamps(given: Formula | None) -> tuple[dict[str, bool], Formula]:
 
 
 def _starts(
-    theory: Theory, asked: Sequence[Formula], wanted: Sequence[Formula], best: Bools | None = None
+    theory: Theory,
+    asked: Sequence[Formula],
+    wanted: Sequence[Formula],
+    budget: Budget,
+    best: Bools | None = None,
 ) -> tuple[Bools, tuple[Formula, ...]]:
     """Return models of the theory: with each formula asked, the best one known, and with each one wanted.
 
@@ -465,7 +488,7 @@ def _starts(
     def look(formula: Formula) -> None:
         world = None
         with suppress(LimitExceeded):  # more clauses than a solver is given
-            world = find_model(theory, given=formula, seconds=at_most(_SECONDS))
+            world = find_model(theory, given=formula, budget=budget.at_most(_SECONDS))
         if world is not None:
             found[tuple(world.values())] = None
             places[formula] = None
@@ -484,7 +507,7 @@ def _starts(
     return starts, tuple(formula for formula in places if formula is not TRUE)
 
 
-def _machine_starts(machine: Machine, query: Formula | None, given: Formula | None) -> Bools:
+def _machine_starts(machine: Machine, query: Formula | None, given: Formula | None, budget: Budget) -> Bools:
     """Return worlds over the declared atoms that keep the evidence, and hard formulae where they can."""
     bare = Theory(atoms=machine.declared)
     whole = bare if machine.theory is None else machine.theory
@@ -492,7 +515,7 @@ def _machine_starts(machine: Machine, query: Formula | None, given: Formula | No
     if given is not None:
         asked = [conjunction([given, formula]) for formula in asked] or [given]
     # Worlds that break hard formulae have their share too.
-    both = np.concatenate([_starts(theory, asked, ())[0] for theory in (whole, bare)], axis=1)
+    both = np.concatenate([_starts(theory, asked, (), budget)[0] for theory in (whole, bare)], axis=1)
     if given is not None:
         both = both[:, truth(given, machine.declared, both)]
     if not both.shape[1]:

@@ -14,7 +14,7 @@ from lbm.errors import ClashingLabels, LimitExceeded, NoAnswer, NoWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answer import Marginals
-from lbm.reasoning.clock import deadline_in, left, spent
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.reasoning.sampling.runs import MAX_CHEAP_UPDATES, MOST_CHEAP, Limits
@@ -146,7 +146,7 @@ def marginals(
         weight = float(label_weight(weight))
     labels = {ready.number(name): bool(value) for name, value in evidence.items()}
     asked = {name: ready.number(name) for name in queries}
-    limits = Limits(sweeps, deadline_in(seconds), MOST_CHEAP, MAX_CHEAP_UPDATES)
+    limits = Limits(sweeps, Budget.of(seconds), MOST_CHEAP, MAX_CHEAP_UPDATES)
     run = _Run(ready, weight, temperature, np.random.default_rng(seed), limits)
     try:
         run.answer(labels, sorted(set(asked.values())))
@@ -272,7 +272,7 @@ class _Run:
 
     def _exactly(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
         theory = _as_theory(clauses)
-        seconds = left(self.limits.deadline)
+        seconds = self.limits.budget.seconds()
         found = Reasoner(theory).marginals(method="exact", temperature=temperature, seconds=seconds)
         chances = {i: _rounded(found[theory.atoms[i]]) for i in asked}
         # Large weights may round a chance to 0 or 1 that is neither: what is settled, a solver proves.
@@ -303,12 +303,15 @@ class _Run:
     ) -> dict[int, Estimate]:
         """Return what chains say that may break a clause on their way, if more of them agree."""
         self.note += "; chains among the models did not agree"
-        if spent(self.limits.deadline):
+        if self.limits.budget.spent():
             return found
         theory = _as_theory(clauses)
         try:
             said = Reasoner(theory).marginals(
-                method="tempered", temperature=temperature, seconds=left(self.limits.deadline), seed=self.rng
+                method="tempered",
+                temperature=temperature,
+                seconds=self.limits.budget.seconds(),
+                seed=self.rng,
             )
         except (LimitExceeded, NoAnswer):
             return found
