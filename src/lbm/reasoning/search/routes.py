@@ -29,7 +29,7 @@ from lbm.reasoning.solvers.aside import Answers, Event, maxsat
 from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
-    from lbm.reasoning.search.annealed import Landscape
+    from lbm.reasoning.search.annealed import Unsettled
 
 Bools = NDArray[np.bool_]
 
@@ -262,7 +262,7 @@ class _Search:
         self.bound = 0
         self.sweeps = 0
         self.answers: Answers | None = None
-        self.landscape: Landscape | None = None
+        self.unsettled: Unsettled | None = None
         self.seed: int | None = None
         self.rounds = count()
         self.ended = False  # RC2 has nothing more to say
@@ -393,6 +393,8 @@ class _Search:
 
     def _run_plainly(self, rng: np.random.Generator) -> None:
         """Anneal without compiled code: for a while, or for good where there is no time to load any."""
+        from lbm.reasoning.engine.ready import without_compiler
+
         clauses = self.problem.weighted_clauses()
         size = len(self.problem.theory) if clauses is None else len(clauses.literals) // 10
         if size > _PLAIN_SIZE:
@@ -402,29 +404,20 @@ class _Search:
         def over() -> bool:
             return self._over() or (plain.spent() and engines.usable("lanes", self.budget))
 
-        with engines.held():
+        with without_compiler():
             self._anneal(rng, over)
 
-    def _landscape(self) -> Landscape | None:
+    def _unsettled(self) -> Unsettled | None:
         """Return what is annealed; None: the theory is too large for that."""
-        from lbm.reasoning.engine.presolve import presolve
-        from lbm.reasoning.search.annealed import of_clauses, of_split
+        from lbm.reasoning.search.annealed import unsettled_of
 
-        clauses = self.problem.weighted_clauses()
-        if clauses is not None:
-            # A pure literal is true in some best world, but not in all of them.
-            left = presolve(clauses, pure=self.top == 1 and not self.every)
-            if left is None:
-                raise self._nothing()
-            self.bound = max(self.bound, left.lost)
-            return of_clauses(left)
-        # Formulae are gone through one by one.
+        pure = self.top == 1 and not self.every
         with suppress(TooManyWorlds, LimitExceeded, NoAnswer):
-            budget = self.budget.unless(self._over)
-            split = _split(self.problem, budget, soft=True)
-            if split is None:
+            found = unsettled_of(self.problem, self.budget.unless(self._over), pure=pure)
+            if found is None:
                 raise self._nothing()
-            return of_split(split, self.problem.theory.atoms, budget)
+            self.bound = max(self.bound, found.lost)
+            return found
         return None
 
     def _call(self) -> None:
@@ -443,12 +436,12 @@ class _Search:
         from lbm.reasoning.parallel import spread
         from lbm.reasoning.search.annealed import Round, anneal
 
-        self.landscape = landscape = self.landscape or self._landscape()
-        if landscape is None or over():
+        self.unsettled = unsettled = self.unsettled or self._unsettled()
+        if unsettled is None or over():
             return
         self.seed = seed = seed_from(rng) if self.seed is None else self.seed
         # Where nothing is hard any world is a model, and there is one however short the time.
-        self._add(landscape.base.tolist() if self.start is None else self.start)
+        self._add(unsettled.base.tolist() if self.start is None else self.start)
         idle = 0
 
         def hear(_: int, found: Round) -> None:
@@ -466,13 +459,13 @@ class _Search:
             for number in self.rounds:
                 before, idled = self.least, idle
                 ran = anneal(
-                    landscape, seed, number, start=self.start, found=self._add, budget=Budget(stop=over)
+                    unsettled, seed, number, start=self.start, found=self._add, budget=Budget(stop=over)
                 )
                 hear(number, ran)
                 idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
                 if stop():
                     return
-        work = partial(anneal, landscape, seed, start=self.start, budget=self.budget)
+        work = partial(anneal, unsettled, seed, start=self.start, budget=self.budget)
         spread(work, self.rounds, n_jobs=self.jobs, on_done=hear, stop=stop)
 
     def _over(self) -> bool:
