@@ -258,8 +258,7 @@ def test_worlds_are_drawn_whatever_the_number_of_atoms(method, atoms):
 def test_draws_are_watched_on_all_atoms(stuck):
     """One atom of a hundred never moves in any chain, but chains differ: wherever it stands, it is seen."""
 
-    def run(starts, rng):
-        x = targets.spread(starts, rng)
+    def run(x, rng):
         while True:
             moving = rng.random(x.shape) < 0.5
             moving[stuck] = x[stuck]

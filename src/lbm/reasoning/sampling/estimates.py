@@ -26,7 +26,7 @@ from lbm.reasoning.sampling.diagnostics import (
 )
 from lbm.reasoning.sampling.machines import truth
 from lbm.reasoning.sampling.runs import Limits, Record, run_until
-from lbm.reasoning.sampling.targets import REPEATED, Seen, Target
+from lbm.reasoning.sampling.targets import REPEATED, Seen, Target, spread
 
 MAX_STATES: Final = 1 << 28
 """Truth values of states that may be kept."""
@@ -121,7 +121,7 @@ class _Watch:
 
     def __init__(self, target: Target, rng: np.random.Generator, query: Formula | None = None) -> None:
         self.target, self.query = target, query
-        self.seen = target.run(target.starts, rng)
+        self.seen = target.run(spread(target.starts, rng), rng)
         self.first = self.last = first = next(self.seen)
         self.many = len(target.atoms) > _WATCHED
         self.fine, self.coarse = Record(), Record(_COARSE)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
-from typing import Any, Final, NamedTuple
+from functools import partial
+from itertools import count, islice, product
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -101,19 +102,9 @@ def log_partition(
     """
     found = logical_network(split, temperature, None, rng, budget)
     network, seed = found.network, seed_from(rng)
-    groups = groups_of(network)
-    free = [
-        population_of(
-            network,
-            found.weights,
-            seed=seed,
-            blocks=BLOCKS,
-            lane=LANES * BLOCKS * number,
-            groups=groups,
-            on_sweeps=budget.tick,
-        )
-        for number in range(POPULATIONS)
-    ]
+    begin = partial(population_of, network, found.weights, seed=seed, blocks=BLOCKS)
+    begin = partial(begin, groups=groups_of(network), on_sweeps=budget.tick)
+    free = [begin(lane=LANES * BLOCKS * number) for number in range(POPULATIONS)]
     crowds = [_Crowd.of(free, found.places, found.split.atoms)]
     pins = _Pins(found, seed, budget)
     if network.atoms:
@@ -131,18 +122,14 @@ class _Pins:
 
     def __init__(self, known: LogicalNetwork, seed: int, budget: Budget) -> None:
         self.known, self.seed, self.budget = known, seed, budget
-        self.lane = LANES * BLOCKS * POPULATIONS
+        self.lanes = count(LANES * BLOCKS * POPULATIONS, LANES * PINNED_BLOCKS)
 
     def begin(self, world: Bools) -> _Crowd:
         """Return what populations say that begin at a world."""
         network, weights, field = with_field(self.known, world, self.budget)
-        groups = groups_of(network)
-        found = []
-        for _ in range(PINNED_POPULATIONS):
-            options: dict[str, Any] = {"seed": self.seed, "blocks": PINNED_BLOCKS, "lane": self.lane}
-            options.update(groups=groups, on_sweeps=self.budget.tick)
-            found.append(pinned_population(network, weights, field, world, **options))
-            self.lane += LANES * PINNED_BLOCKS
+        begin = partial(pinned_population, network, weights, field, world, seed=self.seed)
+        begin = partial(begin, blocks=PINNED_BLOCKS, groups=groups_of(network), on_sweeps=self.budget.tick)
+        found = [begin(lane=lane) for lane in islice(self.lanes, PINNED_POPULATIONS)]
         return _Crowd.of_pinned(found, self.known.places, self.known.split.atoms)
 
 

@@ -74,7 +74,7 @@ class Target:
     Attributes
     ----------
     run
-        (starts, generator) -> the states that chains begin in, and then what is seen after each sweep.
+        (states that chains begin in, generator) -> what is seen there, and then after each sweep.
     atoms
         The names of the rows of a state.
     starts
@@ -139,10 +139,12 @@ def logical(
     """
     found = logical_network(split, temperature, query, rng, budget)
     network, weights = found.network, found.weights
-    run = partial(_ladders, network, weights, budget) if tempering else partial(_walk, network, weights)
-    starts = found.starts if more is None else np.concatenate([found.starts, more], axis=1)
+    starts = _distinct(found.starts if more is None else np.concatenate([found.starts, more], axis=1))
+    run = partial(_walk, network, weights)
+    if tempering:
+        run = partial(_ladders, network, weights, starts, budget)
     impossible = partial(_impossible, hard_theory(found.split), budget)
-    return Target(run, found.split.atoms, _distinct(starts), found.places, impossible)
+    return Target(run, found.split.atoms, starts, found.places, impossible)
 
 
 def _about(split: Split, query: Formula | None, budget: Budget) -> Split:
@@ -279,9 +281,8 @@ def _distinct(worlds: Bools) -> Bools:
     return np.asarray(found.T > 0)
 
 
-def _walk(network: Network, weights: Weights, starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+def _walk(network: Network, weights: Weights, x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
     """Yield what compiled chains on a network see; atoms that belong together may flip together."""
-    x = spread(starts, rng)
     lanes = start(network, weights, x, seed=seed_from(rng))
     groups = groups_of(network)
     yield Seen(lanes.x.astype(bool), lanes.broken() == 0, lanes.score())
@@ -293,30 +294,19 @@ def _walk(network: Network, weights: Weights, starts: Bools, rng: np.random.Gene
 
 
 def _ladders(
-    network: Network, weights: Weights, budget: Budget, starts: Bools, rng: np.random.Generator
+    network: Network, weights: Weights, starts: Bools, budget: Budget, x: Bools, rng: np.random.Generator
 ) -> Iterator[Seen]:
     """Yield what the cold ends of ladders see, which begin in the starts once rungs have been found.
 
     There are as many blocks of ladders as it takes for half of them to begin elsewhere.
     """
-    x, seed = spread(starts, rng), seed_from(rng)
-    groups = groups_of(network)
+    begin = partial(tempered, network, weights, x, seed=seed_from(rng), groups=groups_of(network))
     blocks: list[Iterator[Cold]] = []
     firsts: list[Cold] = []
     while len(blocks) < _BLOCKS and (starts.shape[1] or sum(cold.x.shape[1] for cold in firsts) < _LADDERS):
         lane = LANES * len(blocks)
-        block = tempered(
-            network,
-            weights,
-            x,
-            seed=seed,
-            lane=lane,
-            groups=groups,
-            seeds=starts,
-            on_sweep=lambda _: budget.tick(),
-        )
-        blocks.append(block)
-        firsts.append(next(block))
+        blocks.append(begin(lane=lane, seeds=starts, on_sweep=lambda _: budget.tick()))
+        firsts.append(next(blocks[-1]))
         starts = starts[:, firsts[-1].x.shape[1] // 2 :]
     yield _cold(firsts)
     while True:
@@ -391,11 +381,8 @@ def machine_distribution(
     return Target(run, atoms, starts, places, partial(_impossible, bare, budget))
 
 
-def _collapsed(
-    target: Conditioned, penalty: float, starts: Bools, rng: np.random.Generator
-) -> Iterator[Seen]:
+def _collapsed(target: Conditioned, penalty: float, x: Bools, rng: np.random.Generator) -> Iterator[Seen]:
     """Yield what plain chains see that are drawn to the evidence by a penalty."""
-    x = spread(starts, rng)
     while True:
         yield Seen(x, target.broken(x) == 0, target.score(x))
         x = target.sweep(x, rng, penalty)
@@ -412,10 +399,10 @@ def _check_weights(machine: Machine, scale: float) -> None:
 
 
 def _energies(
-    network: EnergyNetwork, clamped: dict[int, bool], starts: Bools, rng: np.random.Generator
+    network: EnergyNetwork, clamped: dict[int, bool], x: Bools, rng: np.random.Generator
 ) -> Iterator[Seen]:
     """Yield what compiled chains on free energies see."""
-    x = spread(starts, rng)
+    x = x.copy()
     x[list(clamped)] = np.array(list(clamped.values()), bool)[:, None]
     lanes = start_energy(network, x, seed=seed_from(rng))
     order = np.array([i for i in range(len(x)) if i not in clamped], np.int32)
@@ -431,11 +418,10 @@ def _block_gibbs(
     temperature: float,
     clamped: dict[int, bool],
     rest: Formula,
-    starts: Bools,
+    x: Bools,
     rng: np.random.Generator,
 ) -> Iterator[Seen]:
     """Yield what chains see that do block Gibbs on a raw machine; only states where ``rest`` holds count."""
-    x = spread(starts, rng)
     step = _block_step(machine, confidence, temperature, clamped)
     while True:
         score = -machine.free_energy(x.T.astype(float), confidence=confidence, temperature=temperature)

@@ -84,41 +84,41 @@ def _coolings(unsettled: Unsettled, rng: np.random.Generator) -> Iterator[tuple[
     while True:
         betas = held(0.1 * last, last, 3 * sweeps)
         met = chains = 0
-        for states, all_of_them, done in (
+        for states, done in (
             _bits(bits, betas, seed, number) if bits else _bytes(unsettled, weights, betas, seed, number)
         ):
             worlds = unsettled.worlds(states)
             worlds[:, unsettled.free] = rng.random((len(worlds), len(unsettled.free))) < 0.5
             yield worlds, done
             met += len(worlds)
-            chains += all_of_them
+            chains += CHAINS if bits else LANES
         if met < _FEW * chains:
             sweeps = min(2 * sweeps, _SWEEPS[1])
         number += 1
 
 
-def _bits(bits: Sliced, betas: Floats, seed: int, number: int) -> Iterator[tuple[Bools, int, int]]:
-    """Yield the models among bit-sliced chains, shape (atoms, models), out of how many, and the sweeps."""
+def _bits(bits: Sliced, betas: Floats, seed: int, number: int) -> Iterator[tuple[Bools, int]]:
+    """Yield the models among bit-sliced chains, shape (atoms, models), and the sweeps."""
     lane = CHAINS * number
     rows = random_rows(bits.atoms, seed=seed, lane=lane)
     done = advance_sliced(bits, rows, betas[: len(betas) // 3], seed=seed, lane=lane)
-    yield unpack(rows, models_among(bits, rows)), CHAINS, done
+    yield unpack(rows, models_among(bits, rows)), done
     for k in range(done, len(betas)):
         ran = advance_sliced(bits, rows, betas[k : k + 1], seed=seed, sweep=k, lane=lane)
-        yield unpack(rows, models_among(bits, rows)), CHAINS, ran
+        yield unpack(rows, models_among(bits, rows)), ran
 
 
 def _bytes(
     unsettled: Unsettled, weights: Weights, betas: Floats, seed: int, number: int
-) -> Iterator[tuple[Bools, int, int]]:
+) -> Iterator[tuple[Bools, int]]:
     """Yield likewise from chains on any network."""
     network, lane = unsettled.network, LANES * number
     lanes = start(network, weights, random_states(network.atoms, seed, lane), seed=seed, lane=lane)
     done = advance(lanes, betas[: len(betas) // 3], rule="metropolis")
-    yield lanes.x[:, lanes.broken() == 0] != 0, LANES, done
+    yield lanes.x[:, lanes.broken() == 0] != 0, done
     for beta in betas[done:]:
         ran = advance(lanes, [beta], rule="metropolis", every=1)
-        yield lanes.x[:, lanes.broken() == 0] != 0, LANES, ran
+        yield lanes.x[:, lanes.broken() == 0] != 0, ran
 
 
 def _are_models(problem: Problem, worlds: Bools) -> Bools:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.clauses import Clauses, is_true, propagated, under
 from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
-from lbm.reasoning.components.apart import Component, Split, split_of
+from lbm.reasoning.components.apart import Component, split_of
 from lbm.reasoning.components.tables import WIDTH, order
 from lbm.reasoning.problem import Judged, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
@@ -30,8 +31,6 @@ from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
     from lbm.reasoning.search.annealed import Unsettled
-
-Bools = NDArray[np.bool_]
 
 MAX_WORLDS: Final = 1 << 16
 """Worlds that are given out, and models that are compared one by one."""
@@ -172,7 +171,7 @@ def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budge
 
 def _method(problem: Problem, budget: Budget, *, soft: bool) -> str:
     """Return the method by which exact answers are quick, or quickly refused."""
-    split = _split(problem, budget, soft=soft)
+    split = split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
     components = () if split is None else split.components
     return "auto" if all(map(_is_quick, components)) else "elimination"
 
@@ -205,10 +204,6 @@ def _is_quick(component: Component) -> bool:
     return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
 
 
-def _split(problem: Problem, budget: Budget, *, soft: bool) -> Split | None:
-    return split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
-
-
 def liked(clauses: Clauses) -> Bools:
     """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
     pull = np.repeat(_pulls(clauses), clauses.sizes) * np.sign(clauses.literals)
@@ -238,36 +233,32 @@ def _pulls(clauses: Clauses) -> NDArray[np.float64]:
     return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
 
 
+@dataclass(eq=False)
 class _Search:
     """A search for the best worlds: by RC2 in a process of its own, and by all others in this one."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        budget: Budget,
-        top: int,
-        every: bool,
-        tell: Callable[[Found], None] | None,
-        enough: Enough | None,
-        start: Sequence[bool] | None,
-        jobs: int,
-        stack: ExitStack,
-    ) -> None:
-        self.problem, self.budget, self.top, self.every = problem, budget, top, every
-        self.tell, self.enough, self.start, self.jobs, self.stack = tell, enough, start, jobs, stack
-        self.clauses: Clauses | None = None  # None: too large as clauses
-        self.worlds: dict[tuple[bool, ...], Judged] = {}
-        self.least: Judged | None = None
-        self.proven: list[Judged] = []
-        self.bound = 0
-        self.sweeps = 0
-        self.answers: Answers | None = None
-        self.unsettled: Unsettled | None = None
-        self.seed: int | None = None
-        self.rounds = count()
-        self.ended = False  # RC2 has nothing more to say
-        self.all = False  # it has given every world that was asked for
-        self.full = False  # there are more than are given out
+    problem: Problem
+    budget: Budget
+    top: int
+    every: bool
+    tell: Callable[[Found], None] | None
+    enough: Enough | None
+    start: Sequence[bool] | None
+    jobs: int
+    stack: ExitStack
+    clauses: Clauses | None = None  # None: too large as clauses
+    worlds: dict[tuple[bool, ...], Judged] = field(default_factory=dict)
+    least: Judged | None = None
+    proven: list[Judged] = field(default_factory=list)
+    bound: int = 0
+    sweeps: int = 0
+    answers: Answers | None = None
+    unsettled: Unsettled | None = None
+    seed: int | None = None
+    rounds: Iterator[int] = field(default_factory=count)
+    ended: bool = False  # RC2 has nothing more to say
+    all: bool = False  # it has given every world that was asked for
+    full: bool = False  # there are more than are given out
 
     def found(self, rng: np.random.Generator) -> Found:
         """Search until the question is settled or time is over."""
