@@ -195,12 +195,6 @@ class OfMachine(Distribution):
             raise WrongDistribution(
                 "ladders are for the logical distribution: ask a machine with method='collapsed' or 'gibbs'"
             )
-        if method == "gibbs":
-            from lbm.reasoning.landscape.whole import Question
-
-            Question.of(
-                self.machine, self.confidence, self.temperature
-            )  # which says what is wrong with these numbers
         return targets.machine_distribution(
             self.machine, query, given, **self._options, rng=rng, budget=budget, raw=method == "gibbs"
         )

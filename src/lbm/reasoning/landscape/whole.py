@@ -17,7 +17,7 @@ from scipy.special import expit
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, atoms_of, conjunction
 from lbm.logic.elimination import Mask
-from lbm.machine.rbm import Floats, Ints, Machine
+from lbm.machine.rbm import Floats, Ints, Machine, inverse_temperature
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.answers import Bools, how_many
 from lbm.reasoning.components.apart import Component, fall_apart
@@ -47,15 +47,12 @@ class Question:
         cls, machine: Machine, confidence: float, temperature: float, budget: Budget = NO_LIMIT
     ) -> Question:
         """Return the question, once its numbers are checked."""
-        for name, value in (("confidence", confidence), ("temperature", temperature)):
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {value}")
+        scale = inverse_temperature(confidence, temperature)
         weights = csc_array(machine.weights, dtype=np.float64)
         if not weights.has_canonical_format or not weights.data.all():
             weights = weights.copy()
             weights.sum_duplicates()
             weights.eliminate_zeros()
-        scale = confidence / temperature
         with np.errstate(over="ignore", invalid="ignore"):
             numbers = (weights.data, machine.hidden_bias, machine.visible_bias)
             largest = scale * sum(float(np.abs(some).sum()) for some in numbers)

@@ -66,12 +66,7 @@ def marginals(target: Target, rng: np.random.Generator, limits: Limits) -> tuple
     return watch.run(watch.marginals, limits)
 
 
-def draw(
-    target: Target,
-    n: int,
-    rng: np.random.Generator,
-    limits: Limits,
-) -> tuple[Bools, Estimate, Ran]:
+def draw(target: Target, n: int, rng: np.random.Generator, limits: Limits) -> tuple[Bools, Estimate, Ran]:
     """Return ``n`` states of chains, shape (n, atoms), how good they are, and how chains ran.
 
     Valid states of the last half of the sweeps are taken, as far apart as their number allows. They are as

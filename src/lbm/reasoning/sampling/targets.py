@@ -34,6 +34,7 @@ from lbm.reasoning.engine.network import LANES, Network, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.engine.tempering import Cold, tempered
+from lbm.reasoning.landscape.whole import Question
 from lbm.reasoning.problem import MANY_CELLS
 from lbm.reasoning.proof import find_model, refuted_literals, satisfiable
 from lbm.reasoning.sampling.machines import Conditioned, gibbs_step, truth
@@ -101,8 +102,10 @@ class LogicalNetwork:
 
     Attributes
     ----------
-    split, temperature
-        What of it chains are about, with unsettled atoms only, and τ.
+    split
+        What of it chains are about, with unsettled atoms only.
+    hard, soft
+        What the network says: formulae that hold, and others with weights over τ.
     network, weights, penalty
         Its gates, what each of them adds to the log weight, and what a broken hard formula costs in that.
     starts, places
@@ -112,7 +115,8 @@ class LogicalNetwork:
     """
 
     split: Split
-    temperature: float
+    hard: list[Formula]
+    soft: list[tuple[Formula, float]]
     network: Network
     weights: Weights
     penalty: float
@@ -173,13 +177,14 @@ def logical_network(
     """Return a theory with evidence ready for chains; with a query, as much as that depends on."""
     split = _about(split, query, budget)
     hard, firm, pairs, earned = _weighed(split, temperature, budget)
-    hard += firm
-    network = network_of(split.atoms, hard_parts(hard), pairs, budget)
+    network = network_of(split.atoms, hard_parts([*hard, *firm]), pairs, budget)
     heaviest = sorted(pairs, key=lambda pair: -abs(pair[1]))[:_STARTS]
     wanted = [f if weight > 0 else ~f for f, weight in heaviest if abs(weight) >= _STEEP]
     asked = _sides(None if query is None else assign(query, split.fixed, budget))
-    theory = Theory(hard, atoms=split.atoms)
-    best = _annealed(network, seed_from(rng), budget) if pairs or counter_cells(*hard) > MANY_CELLS else None
+    theory = Theory([*hard, *firm], atoms=split.atoms)
+    best = None
+    if pairs or counter_cells(*hard, *firm) > MANY_CELLS:
+        best = _annealed(network, seed_from(rng), budget)
     starts, places = _starts(theory, asked, wanted, budget, best)
     if not starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
@@ -187,7 +192,8 @@ def logical_network(
     if len(network.firm):
         penalty = tuned_penalty(network, spread(starts, rng), seed=seed_from(rng), on_sweeps=budget.tick)
     weights = weights_of(network, penalty)
-    return LogicalNetwork(split, temperature, network, weights, penalty, starts, places, earned)
+    hard = [*hard_parts(hard), *firm]
+    return LogicalNetwork(split, hard, pairs, network, weights, penalty, starts, places, earned)
 
 
 def _weighed(
@@ -231,18 +237,18 @@ def with_field(
     that make up the number.
     """
     atoms, penalty = known.split.atoms, known.penalty
-    hard, firm, pairs, _ = _weighed(known.split, known.temperature, budget)
-    hard = hard_parts(hard) + firm
     literals = [atom(name) if value else ~atom(name) for name, value in zip(atoms, world, strict=True)]
-    once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)], budget) for w in (1.0, 2.0))
+    once, twice = (
+        network_of(atoms, known.hard, [*known.soft, *((f, w) for f in literals)], budget) for w in (1.0, 2.0)
+    )
     field, constant = twice.soft - once.soft, twice.earned - once.earned
     values = once.soft - field + penalty * once.hard
     bare = once.earned - constant - penalty * once.broken
     return once, Weights(values, 1.0, bare, float(np.abs(values).sum())), (field, constant)
 
 
-def _annealed(network: Network, seed: int, budget: Budget) -> Bools | None:
-    """Return a world of high score that keeps the hard formulae, shape (atoms, 1); None: none was met."""
+def _annealed(network: Network, seed: int, budget: Budget) -> list[bool] | None:
+    """Return a world of high score that keeps the hard formulae; None: none was met."""
     enough = budget.part(_SHARE)
     soft = weights_of(network, 0.0)
     penalty = 2 * float(np.abs(soft.numbers).max(initial=1)) * soft.unit
@@ -250,7 +256,7 @@ def _annealed(network: Network, seed: int, budget: Budget) -> Bools | None:
     lanes = start(network, weights_of(network, penalty), x, seed=seed, lane=1 << 30, watch=True)
     betas = np.concatenate([np.linspace(0.05, _COLD, _COOLING), np.full(_COOLING // 8, 1e6)])
     advance(lanes, betas, rule="metropolis", after=lambda _: not enough.spent())
-    return np.asarray(lanes.best_x[:, None] > 0) if lanes.found else None
+    return (lanes.best_x > 0).tolist() if lanes.found else None
 
 
 def _impossible(theory: Theory, budget: Budget, formulae: Sequence[Formula]) -> frozenset[Formula]:
@@ -368,6 +374,7 @@ def machine_distribution(
     clamped = {place[name]: value for name, value in literals.items()}
     run: Callable[[Bools, np.random.Generator], Iterator[Seen]]
     if raw:
+        Question.of(machine, confidence, temperature)  # which says what is wrong with these numbers
         starts, atoms = np.asarray(machine.visible(starts.T).T > 0.5), machine.atoms
         run = partial(_block_gibbs, machine, confidence, temperature, clamped, rest)
     elif rest is TRUE:
@@ -462,7 +469,7 @@ def _starts(
     asked: Sequence[Formula],
     wanted: Sequence[Formula],
     budget: Budget,
-    best: Bools | None = None,
+    best: Sequence[bool] | None = None,
 ) -> tuple[Bools, tuple[Formula, ...]]:
     """Return models of the theory: with each formula asked, the best one known, and with each one wanted.
 
@@ -482,7 +489,7 @@ def _starts(
     for formula in asked:
         look(formula)
     if best is not None:
-        found[tuple(best[:, 0].tolist())] = None
+        found[tuple(best)] = None
     for formula in wanted:
         if len(found) >= _STARTS:
             break
