@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lbm.reasoning.optimum import Best
     from lbm.reasoning.sampling.diagnostics import Estimate
     from lbm.reasoning.sampling.estimates import Ran
+    from lbm.reasoning.sampling.runs import Limits
     from lbm.reasoning.sampling.uniformity import Distance
 
 Evidence = Formula | str | Mapping[str, Any] | None
@@ -92,18 +93,20 @@ class _Effort:
         return by_chains(note)
 
     def chains(
-        self, about: Distribution, run: Callable[[str, Bools | None, dict[str, Any]], _Run[_T]], note: str
+        self, about: Distribution, run: Callable[[str, Bools | None, Limits], _Run[_T]], note: str
     ) -> tuple[_T, int, str, str]:
         """Return what chains say, after how many sweeps, how they ran, and the note.
 
         ``run`` gets the method, worlds to begin in beside those that are known, and limits. Where plain
         chains do not agree, tempered ones follow, and begin where some of the plain ones ended.
         """
-        limits: dict[str, Any] = {"sweeps": self.sweeps, "budget": self.budget}
+        from lbm.reasoning.sampling import runs
+
+        limits = runs.Limits(self.sweeps, self.budget)
         chosen = self.method in ("collapsed", "tempered", "gibbs")
         how = self.method if chosen else "collapsed"
         tempering = not chosen and self.sweeps is None and about.name == "logical"
-        found, good, ran = run(how, None, {**limits, **_FIRST_TRY} if tempering else limits)
+        found, good, ran = run(how, None, replace(limits, **_FIRST_TRY) if tempering else limits)
         if tempering and not good and not self.budget.spent():
             note = "; ".join(filter(None, [note, "plain chains did not agree"]))
             with suppress(NoAnswer):  # too late: then what plain chains say must do
@@ -439,10 +442,9 @@ class Reasoner:
 
             known = about.settled(evidence, effort.budget)
 
-            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[Estimate]:
-                problem = about.problem(asked, evidence, how, effort.rng, effort.budget, ends)
-                left = assign(asked, known, effort.budget)
-                told, ran = estimates.ask(problem, left, effort.rng, **limits)
+            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[Estimate]:
+                target = about.target(asked, evidence, how, effort.rng, effort.budget, ends)
+                told, ran = estimates.ask(target, assign(asked, known, effort.budget), effort.rng, limits)
                 return told, told.converged, ran
 
             # Whatever chains leave of the time is for the status.
@@ -529,9 +531,9 @@ class Reasoner:
         def by_chains(note: str) -> Marginals:
             from lbm.reasoning.sampling import estimates
 
-            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[dict[str, Estimate]]:
-                problem = about.problem(None, evidence, how, effort.rng, effort.budget, ends)
-                told, ran = estimates.marginals(problem, effort.rng, **limits)
+            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[dict[str, Estimate]]:
+                target = about.target(None, evidence, how, effort.rng, effort.budget, ends)
+                told, ran = estimates.marginals(target, effort.rng, limits)
                 return told, all(one.converged for one in told.values()), ran
 
             each, done, _, note = effort.chains(about, run, note)
@@ -653,10 +655,10 @@ class Reasoner:
 
             from lbm.reasoning.sampling import estimates
 
-            def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[tuple[Any, ...]]:
-                problem = about.problem(None, evidence, how, effort.rng, effort.budget, ends)
-                states, found, ran = estimates.draw(problem, n, effort.rng, **limits)
-                return (problem.atoms, states, found), found.converged, ran
+            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[tuple[Any, ...]]:
+                target = about.target(None, evidence, how, effort.rng, effort.budget, ends)
+                states, found, ran = estimates.draw(target, n, effort.rng, limits)
+                return (target.atoms, states, found), found.converged, ran
 
             (atoms, states, found), done, how, note = effort.chains(about, run, note)
             columns = dict(zip(atoms, states.T, strict=True))

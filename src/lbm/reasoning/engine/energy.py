@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Bools, Bytes, Floats, Ints, slices
 from lbm.errors import WeightError
-from lbm.machine.rbm import Machine
+from lbm.machine.rbm import Machine, inverse_temperature
 from lbm.reasoning.engine.lanes import in_calls, rule_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.ready import loaded, runs_compiled
@@ -166,10 +166,7 @@ class EnergyNetwork:
 
 def energies_of(machine: Machine, confidence: float = 5.0, temperature: float = 1.0) -> EnergyNetwork:
     """Return a machine made ready for chains on its free energy, with k = c/τ."""
-    for name, value in (("confidence", confidence), ("temperature", temperature)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} must be a positive number, got {value}")
-    k = confidence / temperature
+    k = inverse_temperature(confidence, temperature)
     weights = machine.weights.copy()
     weights.sum_duplicates()
     weights.eliminate_zeros()

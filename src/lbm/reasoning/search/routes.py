@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.clauses import Clauses, is_true, propagated, under
 from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
-from lbm.reasoning.components.apart import Component, Split, split_of
+from lbm.reasoning.components.apart import Component, split_of
 from lbm.reasoning.components.tables import WIDTH, order
 from lbm.reasoning.problem import Judged, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
@@ -29,9 +30,7 @@ from lbm.reasoning.solvers.aside import Answers, Event, maxsat
 from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
-    from lbm.reasoning.search.annealed import Landscape
-
-Bools = NDArray[np.bool_]
+    from lbm.reasoning.search.annealed import Unsettled
 
 MAX_WORLDS: Final = 1 << 16
 """Worlds that are given out, and models that are compared one by one."""
@@ -173,7 +172,7 @@ def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budge
 
 def _method(problem: Problem, budget: Budget, *, soft: bool) -> str:
     """Return the method by which exact answers are quick, or quickly refused."""
-    split = _split(problem, budget, soft=soft)
+    split = split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
     components = () if split is None else split.components
     return "auto" if all(map(_is_quick, components)) else "elimination"
 
@@ -206,10 +205,6 @@ def _is_quick(component: Component) -> bool:
     return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
 
 
-def _split(problem: Problem, budget: Budget, *, soft: bool) -> Split | None:
-    return split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
-
-
 def liked(clauses: Clauses) -> Bools:
     """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
     pull = np.repeat(_pulls(clauses), clauses.sizes) * np.sign(clauses.literals)
@@ -239,36 +234,32 @@ def _pulls(clauses: Clauses) -> NDArray[np.float64]:
     return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
 
 
+@dataclass(eq=False)
 class _Search:
     """A search for the best worlds: by RC2 in a process of its own, and by all others in this one."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        budget: Budget,
-        top: int,
-        every: bool,
-        tell: Callable[[Found], None] | None,
-        enough: Enough | None,
-        start: Sequence[bool] | None,
-        jobs: int,
-        stack: ExitStack,
-    ) -> None:
-        self.problem, self.budget, self.top, self.every = problem, budget, top, every
-        self.tell, self.enough, self.start, self.jobs, self.stack = tell, enough, start, jobs, stack
-        self.clauses: Clauses | None = None  # None: too large as clauses
-        self.worlds: dict[tuple[bool, ...], Judged] = {}
-        self.least: Judged | None = None
-        self.proven: list[Judged] = []
-        self.bound = 0
-        self.sweeps = 0
-        self.answers: Answers | None = None
-        self.landscape: Landscape | None = None
-        self.seed: int | None = None
-        self.rounds = count()
-        self.ended = False  # RC2 has nothing more to say
-        self.all = False  # it has given every world that was asked for
-        self.full = False  # there are more than are given out
+    problem: Problem
+    budget: Budget
+    top: int
+    every: bool
+    tell: Callable[[Found], None] | None
+    enough: Enough | None
+    start: Sequence[bool] | None
+    jobs: int
+    stack: ExitStack
+    clauses: Clauses | None = None  # None: too large as clauses
+    worlds: dict[tuple[bool, ...], Judged] = field(default_factory=dict)
+    least: Judged | None = None
+    proven: list[Judged] = field(default_factory=list)
+    bound: int = 0
+    sweeps: int = 0
+    answers: Answers | None = None
+    unsettled: Unsettled | None = None
+    seed: int | None = None
+    rounds: Iterator[int] = field(default_factory=count)
+    ended: bool = False  # RC2 has nothing more to say
+    all: bool = False  # it has given every world that was asked for
+    full: bool = False  # there are more than are given out
 
     def found(self, rng: np.random.Generator) -> Found:
         """Search until the question is settled or time is over."""
@@ -394,6 +385,8 @@ class _Search:
 
     def _run_plainly(self, rng: np.random.Generator) -> None:
         """Anneal without compiled code: for a while, or for good where there is no time to load any."""
+        from lbm.reasoning.engine.ready import without_compiler
+
         clauses = self.problem.weighted_clauses()
         size = len(self.problem.theory) if clauses is None else len(clauses.literals) // 10
         if size > _PLAIN_SIZE:
@@ -403,29 +396,20 @@ class _Search:
         def over() -> bool:
             return self._over() or (plain.spent() and engines.usable("lanes", self.budget))
 
-        with engines.held():
+        with without_compiler():
             self._anneal(rng, over)
 
-    def _landscape(self) -> Landscape | None:
+    def _unsettled(self) -> Unsettled | None:
         """Return what is annealed; None: the theory is too large for that."""
-        from lbm.reasoning.engine.presolve import presolve
-        from lbm.reasoning.search.annealed import of_clauses, of_split
+        from lbm.reasoning.search.annealed import unsettled_of
 
-        clauses = self.problem.weighted_clauses()
-        if clauses is not None:
-            # A pure literal is true in some best world, but not in all of them.
-            left = presolve(clauses, pure=self.top == 1 and not self.every)
-            if left is None:
-                raise self._nothing()
-            self.bound = max(self.bound, left.lost)
-            return of_clauses(left)
-        # Formulae are gone through one by one.
+        pure = self.top == 1 and not self.every
         with suppress(TooManyWorlds, LimitExceeded, NoAnswer):
-            budget = self.budget.unless(self._over)
-            split = _split(self.problem, budget, soft=True)
-            if split is None:
+            found = unsettled_of(self.problem, self.budget.unless(self._over), pure=pure)
+            if found is None:
                 raise self._nothing()
-            return of_split(split, self.problem.theory.atoms, budget)
+            self.bound = max(self.bound, found.lost)
+            return found
         return None
 
     def _call(self) -> None:
@@ -444,12 +428,12 @@ class _Search:
         from lbm.reasoning.parallel import spread
         from lbm.reasoning.search.annealed import Round, anneal
 
-        self.landscape = landscape = self.landscape or self._landscape()
-        if landscape is None or over():
+        self.unsettled = unsettled = self.unsettled or self._unsettled()
+        if unsettled is None or over():
             return
         self.seed = seed = seed_from(rng) if self.seed is None else self.seed
         # Where nothing is hard any world is a model, and there is one however short the time.
-        self._add(landscape.base.tolist() if self.start is None else self.start)
+        self._add(unsettled.base.tolist() if self.start is None else self.start)
         idle = 0
 
         def hear(_: int, found: Round) -> None:
@@ -467,13 +451,13 @@ class _Search:
             for number in self.rounds:
                 before, idled = self.least, idle
                 ran = anneal(
-                    landscape, seed, number, start=self.start, found=self._add, budget=Budget(stop=over)
+                    unsettled, seed, number, start=self.start, found=self._add, budget=Budget(stop=over)
                 )
                 hear(number, ran)
                 idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
                 if stop():
                     return
-        work = partial(anneal, landscape, seed, start=self.start, budget=self.budget)
+        work = partial(anneal, unsettled, seed, start=self.start, budget=self.budget)
         spread(work, self.rounds, n_jobs=self.jobs, on_done=hear, stop=stop)
 
     def _over(self) -> bool:

@@ -17,10 +17,11 @@ from lbm.reasoning.answer import Marginals
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling.diagnostics import Estimate
+from lbm.reasoning.sampling.runs import MAX_CHEAP_UPDATES, MOST_CHEAP, Limits
 from lbm.relations.evidence import orders
 from lbm.relations.evidence.residual import Prepared, label_weight, prepare, reduce
 from lbm.relations.evidence.rules import ground
-from lbm.relations.evidence.walk import begin, clashing, is_possible, judged, walk
+from lbm.relations.evidence.walk import agreed, begin, clashing, is_possible, walk
 
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
@@ -150,7 +151,8 @@ def marginals(
         weight = float(label_weight(weight))
     labels = {ready.number(name): bool(value) for name, value in evidence.items()}
     asked = {name: ready.number(name) for name in queries}
-    run = _Inference(ready, weight, temperature, np.random.default_rng(seed), sweeps, Budget.of(seconds))
+    limits = Limits(sweeps, Budget.of(seconds), MOST_CHEAP, MAX_CHEAP_UPDATES)
+    run = _Inference(ready, weight, temperature, np.random.default_rng(seed), limits)
     try:
         run.answer(labels, sorted(set(asked.values())))
     except NoWorlds:
@@ -166,8 +168,7 @@ class _Inference:
     weight: float | None
     temperature: float
     rng: np.random.Generator
-    sweeps: int | None
-    budget: Budget
+    limits: Limits
     found: dict[int, _Said] = field(default_factory=dict)
     done: int = 0
     note: str = ""
@@ -230,7 +231,7 @@ class _Inference:
             (places[:, columns[:, 0]] < places[:, columns[:, 1]], score)
             for places, score in orders.walk_orders(must, log_gain, self.rng)
         )
-        found, done = judged(seen, len(must) ** 2, sweeps=self.sweeps, budget=self.budget)
+        found, done = agreed(seen, len(must) ** 2, self.limits)
         self.done = max(self.done, done)
         self.note = f"there are more than {orders.MAX_SETS} ways to begin an order of {len(must)}"
         for ((first, _), numbers), estimate in zip(unknown.items(), found, strict=True):
@@ -267,7 +268,7 @@ class _Inference:
 
     def _exactly(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> dict[int, _Said]:
         theory = _as_theory(clauses)
-        seconds = self.budget.seconds()
+        seconds = self.limits.budget.seconds()
         found = Reasoner(theory).marginals(method="exact", temperature=temperature, seconds=seconds)
         chances = {i: _rounded(found[theory.atoms[i]]) for i in asked}
         # Large weights may round a chance to 0 or 1 that is neither: what is settled, a solver proves.
@@ -283,12 +284,10 @@ class _Inference:
         watched = [i for i in asked if i not in fixed]
         if not watched:
             return told
-        found, done = walk(
-            clauses, temperature, models, watched, self.rng, sweeps=self.sweeps, budget=self.budget
-        )
+        found, done = walk(clauses, temperature, models, watched, self.rng, self.limits)
         self.done = max(self.done, done)
         self.note = f"{clauses.variables} open atoms are too many to sum over"
-        if self.sweeps is None and not all(said.converged for said in found.values()):
+        if self.limits.sweeps is None and not all(said.converged for said in found.values()):
             found = self._otherwise(clauses, found, temperature)
         return told | {i: _Said(said.probability, estimate=said) for i, said in found.items()}
 
@@ -297,12 +296,15 @@ class _Inference:
     ) -> dict[int, Estimate]:
         """Return what chains say that may break a clause on their way, if more of them agree."""
         self.note += "; chains among the models did not agree"
-        if self.budget.spent():
+        if self.limits.budget.spent():
             return found
         theory = _as_theory(clauses)
         try:
             said = Reasoner(theory).marginals(
-                method="tempered", temperature=temperature, seconds=self.budget.seconds(), seed=self.rng
+                method="tempered",
+                temperature=temperature,
+                seconds=self.limits.budget.seconds(),
+                seed=self.rng,
             )
         except (LimitExceeded, NoAnswer):
             return found
