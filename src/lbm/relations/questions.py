@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode, Place
-from lbm.relations.prolog.bindings import Bindings, to_template
+from lbm.relations.prolog.bindings import Bindings, Template, to_template
 from lbm.relations.prolog.engine import solve
 from lbm.relations.prolog.program import Program
 from lbm.relations.prolog.terms import (
@@ -194,6 +195,10 @@ def fill(template: Term, values: Mapping[tuple[int, ...], Any], path: tuple[int,
 
 def fits(mode: Mode, example: Term) -> bool:
     """Say whether an example has the form of a mode."""
+    return Bindings().match(_pattern(mode), example, [None] * len(mode.places))
+
+
+@lru_cache(maxsize=1000)
+def _pattern(mode: Mode) -> Template:
     places = {place.path: Variable(str(number)) for number, place in enumerate(mode.places)}
-    form = to_template(fill(mode.template, places), {})
-    return Bindings().match(form, example, [None] * len(places))
+    return to_template(fill(mode.template, places), {})

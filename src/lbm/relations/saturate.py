@@ -265,6 +265,10 @@ class Saturation:
 
 def _inputs(types: Sequence[Term], terms: _Terms, layer: int) -> Iterator[tuple[int, ...]]:
     """Yield each choice of inputs, one of them given in the layer and the others in it or before."""
+    if len(types) == 1:  # as most modes have: a shorter way, since none can come twice
+        for number in terms.new(types[0], layer):
+            yield (number,)
+        return
     if not types:
         yield ()
         return
