@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lbm.trials.part import Part
 
 _MODULES: Final = ("xor", "softplus", "coverage", "timing", "sat", "table", "noise", "permuted")
+# The part about times is called time, but its module is not: Python has one of that name.
 PARTS: Final = {name.replace("timing", "time"): f"lbm.trials.parts.{name}" for name in _MODULES}
 
 

@@ -128,12 +128,8 @@ def section(rows: Sequence[Row]) -> Section:
     words = prose(
         __name__, settings=len(SETTINGS["LBM"]), epochs=EPOCHS, quick_epochs=QUICK_EPOCHS, folds=_folds(rows)
     )
-    return Section(
-        **words,
-        findings=tuple(_findings(rows)),
-        tables=filled(table),
-        headline=_headline(rows),
-    )
+    findings = tuple(_findings(rows))
+    return Section(**words, findings=findings, tables=filled(table), headline=_headline(rows))
 
 
 def _table(rows: Sequence[Row]) -> Sheet:

@@ -20,8 +20,7 @@ def ask_query(
     ] = False,
     weighing: shared.DistributionOptions,
     method: shared.Chosen = "auto",
-    sweeps: shared.Sweeps = None,
-    seconds: shared.Seconds = 60.0,
+    effort: shared.EffortOptions,
     reading: shared.TheoryOptions,
     as_json: shared.Json = False,
     seed: shared.Seeded = None,
@@ -40,17 +39,8 @@ def ask_query(
     from lbm.reasoning.reasoner import ask
 
     with shared.working("looking for the answer"):
-        answer = ask(
-            theory,
-            query,
-            given=given,
-            why=why,
-            **asdict(weighing),
-            method=method,
-            sweeps=sweeps,
-            seconds=seconds,
-            seed=seed,
-        )
+        options = {**asdict(weighing), **asdict(effort)}
+        answer = ask(theory, query, given=given, why=why, method=method, seed=seed, **options)
     shared.tell(answer, as_json)
     settled = answer.status is not None or weighing.distribution == "machine"
     return 0 if answer.converged and settled else 3

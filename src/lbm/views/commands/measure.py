@@ -35,13 +35,7 @@ def log_partition_of(
     from lbm.reasoning.reasoner import log_partition
 
     with shared.working("summing over worlds"):
-        found = log_partition(
-            theory,
-            given=given,
-            **asdict(weighing),
-            seconds=seconds,
-            seed=seed,
-        )
+        found = log_partition(theory, given=given, **asdict(weighing), seconds=seconds, seed=seed)
     note = getattr(found, "note", "")
     about = _about(weighing)
     error = getattr(found, "error", 0.0)
@@ -73,13 +67,7 @@ def log_probability_of(
 
     values = read_world(world)
     with shared.working("summing over worlds"):
-        found = log_probability(
-            theory,
-            values,
-            given=given,
-            **asdict(weighing),
-            seconds=seconds,
-        )
+        found = log_probability(theory, values, given=given, **asdict(weighing), seconds=seconds)
     _say({"log_probability": found, **_about(weighing)}, as_json)
     return 0
 

@@ -27,8 +27,7 @@ def sample_worlds(
     given: shared.Given = None,
     method: shared.Drawn = "auto",
     weighing: shared.DistributionOptions,
-    sweeps: shared.Sweeps = None,
-    seconds: shared.Seconds = 60.0,
+    effort: shared.EffortOptions,
     out: Annotated[
         str | None,
         Option(
@@ -62,22 +61,14 @@ def sample_worlds(
     from lbm.reasoning.reasoner import uniformity as measure
 
     with shared.working("drawing worlds"):
-        drawn = sample(
-            theory,
-            number,
-            given=given,
-            method=method,
-            **asdict(weighing),
-            sweeps=sweeps,
-            seconds=seconds,
-            seed=seed,
-        )
+        options = {**asdict(weighing), **asdict(effort)}
+        drawn = sample(theory, number, given=given, method=method, seed=seed, **options)
     if out is not None:
         _write(drawn, out)
     far = None
     if uniformity or distance:
         with shared.working("measuring how even they are"):
-            far = measure(theory, drawn, given=given, seconds=seconds)
+            far = measure(theory, drawn, given=given, seconds=effort.seconds)
     if as_json:
         facts = drawn.facts()
         if out is not None:

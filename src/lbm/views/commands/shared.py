@@ -133,9 +133,6 @@ Drawn = Annotated[
         "auto: exact and, where that is too much, collapsed. fast: annealed models, not uniform.",
     ),
 ]
-Sweeps = Annotated[
-    int | None, Option("--sweeps", min=1, help="Sweeps of each chain; by default until they agree.")
-]
 Seconds = Annotated[
     float, Option("--seconds", callback=budget, help="Time to look for an answer; then exit 3.")
 ]
@@ -162,6 +159,16 @@ class DistributionOptions:
     confidence: Annotated[
         float, Option("--confidence", callback=_finite, help="c, of the machine distribution.")
     ] = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class EffortOptions:
+    """The options that say how long chains run."""
+
+    sweeps: Annotated[
+        int | None, Option("--sweeps", min=1, help="Sweeps of each chain; by default until they agree.")
+    ] = None
+    seconds: Seconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)
