@@ -89,7 +89,7 @@ class _Step:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Eliminated:
     best: int = 0
     ways: int = 1
     log: float = 0.0
@@ -182,7 +182,7 @@ class Buckets:
                 height = max(height, *(min(least, parts - least + 1) for least in bounds[node.kind]))
         return height
 
-    def run(self, scale: int, temperature: float | None, *, steps: bool = False) -> _Run | None:
+    def run(self, scale: int, temperature: float | None, *, steps: bool = False) -> _Eliminated | None:
         """Sum out every variable; None: there is no model.
 
         With a temperature masses are logarithms; without one they count the models of the best score.
@@ -194,7 +194,7 @@ class Buckets:
         for factor in self.factors:
             scope = tuple(sorted(factor.scope, key=lambda v: -turn[v]))
             buckets[scope[-1]].append(start(factor, scope, self.component.numbers, logs=logs))
-        result = _Run()
+        result = _Eliminated()
         kept = 0
         for variable in self.order:
             self.budget.tick()
