@@ -17,6 +17,7 @@ from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import clock, exact, problem, proof, reasoner
+from lbm.reasoning.answers import Proof
 from lbm.reasoning.components import tables, trees
 from lbm.reasoning.components.apart import Component, take_apart
 from lbm.reasoning.distributions import Logical
@@ -24,7 +25,7 @@ from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.sampling import diagnostics, estimates, problems
 from lbm.reasoning.search import engines, routes, satisfy
-from lbm.reasoning.status import Settled, settle
+from lbm.reasoning.status import settle
 from tests.oracles import worlds
 
 PHASES = ("_exactly", "_listen", "_run_plainly", "_glance", "_anneal")
@@ -217,7 +218,7 @@ def test_proofs_about_wide_cardinalities_end_when_their_time_does(atoms, counted
     theory, begun = Theory([half(atoms)]), counted_clock.time
     assert proof.satisfiable(theory, seconds=0.1) is None
     assert proof.find_model(theory, given=half(atoms), seconds=0.1) is None
-    assert proof.entailed(theory, atom("v0"), seconds=0.1).holds is None
+    assert proof.prove(theory, given=~atom("v0"), seconds=0.1).satisfiable is None
     assert proof.refuted_literals(theory, [("v0", True)], seconds=0.1) == set()
     with pytest.raises(NoAnswer):
         lbm.models(theory, limit=2, seconds=0.1)
@@ -256,10 +257,10 @@ def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monk
     assert proof.satisfiable(theory)
     assert proof.prove(theory).satisfiable
     assert theory.is_model(proof.find_model(theory, given=~atom("v0")))
-    ruling = proof.entailed(theory, atom("v0"))
-    assert ruling.holds is False
-    assert theory.is_model(ruling.world)
-    assert not ruling.world["v0"]
+    found = proof.prove(theory, given=~atom("v0"))
+    assert found.satisfiable
+    assert theory.is_model(found.world)
+    assert not found.world["v0"]
     assert best(theory, seconds=600).optimal
     monkeypatch.setattr(problems, "_impossible", lambda *_: frozenset())
     drawn = lbm.sample(theory, 3, method="collapsed", sweeps=64, seconds=None, seed=0)
@@ -383,7 +384,7 @@ def test_the_status_takes_a_quarter_of_the_time_and_the_probability_has_the_rest
     def undecided(*_, deadline, **__):
         while not clock.spent(deadline):
             pass
-        return Settled(None)
+        return Proof(None)
 
     def known(*_):
         began.append(counted_clock.time)

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from lbm.arrays import Bools
 from lbm.errors import WeightError, WrongDistribution
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
-from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import Split, exponent
 from lbm.reasoning.problem import Known
 
@@ -40,8 +40,8 @@ class Distribution(ABC):
 
     @property
     @abstractmethod
-    def said_confidence(self) -> float | None:
-        """The confidence c, where it means something."""
+    def said(self) -> dict[str, Any]:
+        """What an answer says of it: name, temperature, and a confidence where that means something."""
 
     @property
     @abstractmethod
@@ -108,9 +108,9 @@ class Logical(Distribution):
     name: ClassVar = "logical"
 
     @property
-    def said_confidence(self) -> None:
-        """There is none: models are counted, not wells."""
-        return
+    def said(self) -> dict[str, Any]:
+        """Its name and temperature; there is no confidence: models are counted, not wells."""
+        return {"distribution": self.name, "temperature": self.temperature}
 
     @property
     def _exactly(self) -> tuple[Any, Theory, dict[str, Any]]:
@@ -162,9 +162,9 @@ class OfMachine(Distribution):
     name: ClassVar = "machine"
 
     @property
-    def said_confidence(self) -> float:
-        """The confidence c."""
-        return self.confidence
+    def said(self) -> dict[str, Any]:
+        """Its name, temperature and confidence."""
+        return {"distribution": self.name, **self._options}
 
     @property
     def _options(self) -> dict[str, float]:

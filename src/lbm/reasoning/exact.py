@@ -23,15 +23,17 @@ from typing import Any, Final
 
 import numpy as np
 
+from lbm.arrays import Bools
 from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
+from lbm.reasoning.answers import Models
 from lbm.reasoning.clock import LEAST, at_most
 from lbm.reasoning.components import whole
-from lbm.reasoning.components.answers import Bools, Models, check_room, listed, unpack, words_for
 from lbm.reasoning.components.apart import Split, assume, exponent, split_of
+from lbm.reasoning.components.rows import check_room, unpack
 from lbm.reasoning.problem import Known, Problem
 from lbm.reasoning.proof import no_worlds
 
@@ -105,10 +107,11 @@ def models(
     keep = None if kept is None else frozenset(kept)
     total = 0 if split is None else whole.count(split, keep, method, known)
     if split is None or not total:
-        return listed(names, np.zeros((0, words_for(len(names))), np.uint64), complete=True)
+        return Models(names, np.zeros((0, len(names)), bool), complete=True)
     number = total if limit is None else min(limit, total)
     check_room(number, len(names))
-    return listed(names, whole.worlds(split, names, keep, number, method), complete=number == total)
+    rows = whole.worlds(split, names, keep, number, method)
+    return Models(names, unpack(rows, len(names)), complete=number == total)
 
 
 def log_partition(
@@ -246,7 +249,7 @@ def best_worlds(
     if found is None:
         raise nothing(theory, given)
     _, total, rows = found
-    worlds = listed(theory.atoms, rows, complete=len(rows) == total)
+    worlds = Models(theory.atoms, unpack(rows, len(theory.atoms)), complete=len(rows) == total)
     return theory.score(worlds[0]), worlds
 
 

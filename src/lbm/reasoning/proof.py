@@ -7,69 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.answers import Proof
 from lbm.reasoning.clock import deadline_in
 from lbm.reasoning.problem import MANY_CELLS, Problem
 from lbm.reasoning.solvers.sat import Meanwhile, Solver
 
 _SIMPLE: Final = 64  # simple worlds that are tried, and at most as many more
 _EACH: Final = 8  # of them for each cardinality
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a proof says of the hard formulae of a theory.
-
-    Attributes
-    ----------
-    satisfiable
-        Whether some world keeps them all; None: no answer in time.
-    clash
-        Numbers of statements that no world keeps together; empty if there are none, or none was
-        found in time.
-    minimal
-        Whether every member of ``clash`` is proven necessary: without it the others can be kept.
-    """
-
-    satisfiable: bool | None
-    clash: tuple[int, ...] = ()
-    minimal: bool = False
-
-    def facts(self) -> dict[str, Any]:
-        """Return the verdict as plain data for JSON; without a clash nothing is said of its being minimal."""
-        return {
-            "satisfiable": self.satisfiable,
-            "clash": list(self.clash),
-            "minimal": self.minimal if self.clash else None,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """Whether a formula is true in every model that keeps the evidence, with a proof either way.
-
-    Attributes
-    ----------
-    holds
-        None: no answer in time.
-    world
-        If it does not hold: a model that keeps the evidence and in which it is false.
-    why
-        If it holds: numbers of hard statements that entail it, together with the evidence.
-    minimal
-        Whether every member of ``why`` is proven necessary.
-    """
-
-    holds: bool | None
-    world: dict[str, bool] | None = None
-    why: tuple[int, ...] = ()
-    minimal: bool = False
 
 
 def satisfiable(
@@ -166,30 +116,6 @@ def refuted_literals(
     return found
 
 
-def entailed(
-    theory: Theory | Problem,
-    query: Formula,
-    *,
-    given: Formula | None = None,
-    why: bool = True,
-    seconds: float | None = None,
-) -> Ruling:
-    """Return whether ``query`` is true in every model that keeps ``given``.
-
-    If there is no such model the answer is yes. Without ``why`` no reasons are looked for.
-
-    >>> from lbm.knowledge.parser import parse
-    >>> entailed(Theory(["a -> b", "c", "b -> d"]), parse("d"), given=parse("a")).why
-    (0, 2)
-    """
-    problem, deadline = Problem.of(theory, given).given(~query), deadline_in(seconds)
-    answer, values = _decide(problem, deadline)
-    if answer is not False:
-        return Ruling(None if answer is None else False, None if values is None else problem.named(values))
-    found = _shrink(problem, deadline) if why else Verdict(False)
-    return Ruling(True, None, found.clash, found.minimal)
-
-
 def clash(theory: Theory | Problem, *, seconds: float | None = None) -> tuple[int, ...] | None:
     """Return a clash (minimal unsatisfiable subset, MUS): hard statements that no world satisfies together.
 
@@ -199,29 +125,35 @@ def clash(theory: Theory | Problem, *, seconds: float | None = None) -> tuple[in
     >>> clash(Theory(["a", "c -> a", "a -> b", (3, "c"), "~b"]))
     (0, 2, 4)
     """
-    verdict = prove(theory, seconds=seconds)
-    if verdict.satisfiable is None or (not verdict.satisfiable and not verdict.minimal):
-        return None
-    return verdict.clash
+    found = prove(theory, seconds=seconds)
+    return found.why if found.satisfiable or found.minimal else None
 
 
 def prove(
     theory: Theory | Problem,
     *,
     given: Formula | None = None,
+    why: bool = True,
     seconds: float | None = None,
     meanwhile: Meanwhile | None = None,
-) -> Verdict:
-    """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows.
+) -> Proof:
+    """Return whether the hard formulae are satisfiable, by which world, or the clash as small as time allows.
 
     With ``given``, whether some world keeps them and the evidence; a clash then is one with the evidence.
-    ``meanwhile`` is called, over and over, while the solver works: it may return a world.
+    Without ``why`` none is looked for. ``meanwhile`` is called, over and over, while the solver works: it may
+    return a world.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> prove(Theory(["a -> b", "c", "b -> d"]), given=parse("a & ~d")).why
+    (0, 2)
     """
     problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    answer, _ = _decide(problem, deadline, meanwhile)
-    if answer is not False:
-        return Verdict(answer)
-    return _shrink(problem, deadline)
+    answer, values = _decide(problem, deadline, meanwhile)
+    if answer is False:
+        clash, minimal = _shrink(problem, deadline) if why else ((), False)
+        return Proof("unsatisfiable", clash, minimal, theory=problem.theory)
+    world = None if values is None else problem.named(values)
+    return Proof("satisfiable" if answer else None, world=world, theory=problem.theory)
 
 
 def no_worlds(theory: Theory | Problem, given: Formula | None, seconds: float | None) -> NoWorlds:
@@ -250,15 +182,15 @@ def _decide(
     return True, values
 
 
-def _shrink(problem: Problem, deadline: float) -> Verdict:
-    """Return a clash of statements known to be unsatisfiable, every member proven necessary if time allows.
+def _shrink(problem: Problem, deadline: float) -> tuple[tuple[int, ...], bool]:
+    """Return a clash of statements known to be unsatisfiable, and whether every member is proven necessary.
 
     A selector turns each statement on; a solver that refuses a set of selectors names those it used.
     """
     try:
         written = problem.written(deadline)
     except NoAnswer:
-        return Verdict(False)
+        return (), False
     owners, free = written.owners.tolist(), written.variables + 1
     numbers = [number for number in owners if number >= 0]
     selectors = range(free, free + len(numbers))
@@ -269,7 +201,7 @@ def _shrink(problem: Problem, deadline: float) -> Verdict:
             for number, clause in zip(owners, written.rows(), strict=True)
         )
         if solver.solve(selectors) is not False:
-            return Verdict(False)
+            return (), False
         kept = solver.core()
 
         def clash(some: list[int]) -> Collection[int] | bool | None:
@@ -282,7 +214,7 @@ def _shrink(problem: Problem, deadline: float) -> Verdict:
             return set(kept)
 
         found, minimal = smallest([[selector] for selector in kept], clash)
-        return Verdict(False, tuple(sorted(numbers[selector - free] for selector in found)), minimal)
+        return tuple(sorted(numbers[selector - free] for selector in found)), minimal
 
 
 def smallest(

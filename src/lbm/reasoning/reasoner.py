@@ -12,34 +12,33 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import update_wrapper
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
+from lbm.arrays import Bools
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
-from lbm.reasoning.answer import Answer, Draws, Marginals
+from lbm.reasoning.answers import Answer, Best, Draws, Estimate, Marginals, Models, Proof, Worlds
 from lbm.reasoning.assign import assign
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
 from lbm.reasoning.clock import deadline_in, halfway, left, partway, spent, until
-from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
+from lbm.reasoning.components.rows import MAX_LISTED, check_room
 from lbm.reasoning.components.trees import Trees, Weighed
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.problem import Known, Problem
 from lbm.reasoning.proof import satisfiable
 from lbm.reasoning.solvers.aside import ganak_installed
-from lbm.reasoning.status import Settled, follows, prefer, settle
+from lbm.reasoning.status import follows, prefer, settle
 
 if TYPE_CHECKING:
     import numpy as np
 
     from lbm.machine.rbm import Machine
-    from lbm.reasoning.optimum import Best
-    from lbm.reasoning.sampling.diagnostics import Estimate
     from lbm.reasoning.sampling.estimates import Ran
     from lbm.reasoning.sampling.uniformity import Distance
 
@@ -252,7 +251,6 @@ class Reasoner:
         )
         if limit is None and found.more:
             check_room(most + 1, len(names))
-        found.rows.setflags(write=False)
         return Models(names, found.rows, complete=found.more is False, in_time=found.more is not None)
 
     def best(
@@ -348,18 +346,16 @@ class Reasoner:
         mode: str = "preferred",
         why: bool = False,
         seconds: float | None = SECONDS,
-    ) -> Settled:
+    ) -> Proof:
         """Return what is proven of a formula, with its reasons or a world that speaks against it."""
         _check_choice("mode", mode, MODES)
         asked, evidence = self._formula(query, "query"), self._evidence(given)
-        preferred = mode == "preferred"
         found = settle(
-            self._problem, asked, given=evidence, preferred=preferred, why=why, deadline=deadline_in(seconds)
+            self._problem, asked, given=evidence, mode=mode, why=why, deadline=deadline_in(seconds)
         )
         if found.status is None:
             raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
-        reasons = tuple(self.theory.statements[number] for number in found.why)
-        return replace(found, mode=mode, given=evidence, reasons=reasons)
+        return found
 
     # -- probabilities --
 
@@ -420,21 +416,28 @@ class Reasoner:
             if weighed is not None:
                 found = weighed.probability
                 return Answer(
-                    asked, evidence, found, (found, found), weighed.status, "exact", "logical", temperature
+                    asked,
+                    evidence,
+                    found,
+                    (found, found),
+                    weighed.status,
+                    method="exact",
+                    distribution="logical",
+                    temperature=temperature,
                 )
         try:
             settled = settle(
                 self._problem,
                 asked,
                 given=evidence,
-                preferred=False,
+                mode="entailed",
                 why=why,
                 deadline=partway(effort.deadline, _FOR_STATUS),
             )
         except NoWorlds:
             if about.name == "logical":
                 raise
-            settled = Settled(None)  # in a machine, worlds that break hard formulae have their share too
+            settled = Proof(None)  # in a machine, worlds that break hard formulae have their share too
 
         def exactly() -> dict[str, Any]:
             found = about.probability(asked, evidence)
@@ -468,16 +471,14 @@ class Reasoner:
         else:
             parts = effort.either(exactly, by_chains)
         if settled.status == "undecided":
-            settled = prefer(settled, self._problem, asked, given=evidence, why=why, deadline=effort.deadline)
+            settled = prefer(settled, self._problem, why=why, deadline=effort.deadline)
         return Answer(
             query=asked,
             given=evidence,
             status=settled.status,
-            distribution=about.name,
-            temperature=about.temperature,
-            confidence=about.said_confidence,
-            reasons=tuple(self.theory.statements[number] for number in settled.why) if why else None,
+            reasons=settled.reasons if why else None,
             minimal=settled.minimal,
+            **about.said,
             **parts,
         )
 
@@ -531,7 +532,6 @@ class Reasoner:
         evidence = self._evidence(given)
         about = self._about(distribution, temperature, confidence)
         effort = _effort(method, sweeps, seconds, seed)
-        said = about.name, about.temperature, about.said_confidence
 
         def by_chains(note: str) -> Marginals:
             from lbm.reasoning.sampling import estimates
@@ -545,9 +545,11 @@ class Reasoner:
             chances = {name: float(value) for name, value in about.settled(evidence).items()}
             chances.update((name, found.probability) for name, found in each.items())
             ordered = {name: chances[name] for name in self.theory.atoms}
-            return Marginals(ordered, "sampled", *said, each, done, note)
+            return Marginals(ordered, each, method="sampled", sweeps=done, note=note, **about.said)
 
-        return effort.either(lambda: Marginals(about.marginals(evidence), "exact", *said), by_chains)
+        return effort.either(
+            lambda: Marginals(about.marginals(evidence), method="exact", **about.said), by_chains
+        )
 
     def log_partition(
         self,
@@ -652,8 +654,7 @@ class Reasoner:
         check_room(n, len(names))
 
         def say(array: Bools, how: str, **more: Any) -> Draws:
-            array.setflags(write=False)
-            return Draws(names, array, how, about.name, about.temperature, about.said_confidence, **more)
+            return Draws(names, array, method=how, **about.said, **more)
 
         def by_chains(note: str) -> Draws:
             import numpy as np

@@ -3,78 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import replace
 
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
-from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import clock
-from lbm.reasoning.answer import because, world_facts, world_shown
+from lbm.reasoning.answers import Proof
 from lbm.reasoning.clock import LEAST, left, spent
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.proof import entailed, no_worlds, satisfiable
-
-STATUSES: Final = ("entailed", "refuted", "preferred", "undecided")
-"""True in every model that keeps the evidence; in none; in every best one; neither of these."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The status of a formula, and its proof.
-
-    Attributes
-    ----------
-    status
-        One of STATUSES; None: not settled in time.
-    why
-        Numbers of statements that settle it, together with the evidence.
-    minimal
-        Whether each of them is proven necessary.
-    world
-        Of a formula that is not entailed: a model that keeps the evidence and in which it is false.
-    mode, given, reasons
-        For the words: what was to be proven (``entailed`` or ``preferred``), the evidence, and the statements
-        that settle it.
-    """
-
-    status: str | None
-    why: tuple[int, ...] = ()
-    minimal: bool = False
-    world: dict[str, bool] | None = None
-    mode: str = field(default="preferred", repr=False, compare=False)
-    given: Formula | None = field(default=None, repr=False, compare=False)
-    reasons: tuple[Statement, ...] = field(default=(), repr=False, compare=False)
-
-    @property
-    def follows(self) -> bool:
-        """Whether the formula is true in every model or, if that was asked, in every best one."""
-        return self.status in ("entailed", self.mode)
-
-    def lines(self) -> list[str]:
-        """Return whether the formula follows, and why or where it does not, as lines of text."""
-        if self.follows:
-            how = "is true in every model" if self.status == "entailed" else "is true in every best world"
-            return [f"yes: it {how}", *because(self.reasons, self.minimal, self.given is not None)]
-        if self.mode == "preferred":
-            return ["no: it is false in some best world"]
-        if self.world is None:
-            return []
-        where = world_shown(self.world, self.world.values()) or "the only world there is"
-        return [f"no: it is false in {where}"]
-
-    def facts(self) -> dict[str, Any]:
-        """Return the proof as plain data for JSON: reasons if the formula follows, a world if it does not."""
-        follows = self.follows
-        return {
-            "entails": follows,
-            "mode": self.mode,
-            "status": self.status,
-            "reasons": [statement.facts() for statement in self.reasons] if follows else [],
-            "minimal": self.minimal if follows else None,
-            "world": None if follows or self.world is None else world_facts(self.world),
-        }
+from lbm.reasoning.proof import no_worlds, prove, satisfiable
 
 
 def follows(
@@ -105,66 +43,68 @@ def settle(
     query: Formula,
     *,
     given: Formula | None = None,
-    preferred: bool = True,
+    mode: str = "preferred",
     why: bool = False,
     deadline: float = math.inf,
-) -> Settled:
+) -> Proof:
     """Return the status of a formula among the models that keep the evidence; raise NoWorlds if none does.
 
-    Without ``preferred``, what is neither entailed nor refuted is undecided. The reasons, if asked for:
+    With the mode ``entailed``, what is neither entailed nor refuted is undecided. The reasons, if asked for:
     hard statements that entail or refute it; or, of a preferred formula, statements of which every
     world without it loses more than the best world loses of all.
 
     >>> from lbm.knowledge.parser import parse
     >>> settle(Theory(["a -> b", (2, "a")]), parse("b"), why=True)
-    Settled(status='preferred', why=(0, 1), minimal=True, world={'a': False, 'b': False})
+    yes: it is true in every best world
+    because of:
+      a -> b
+      2: a
     """
-    if spent(deadline):
-        return Settled(None)
     theory = Problem.of(theory)
-    yes = entailed(theory, query, given=given, why=why, seconds=left(deadline))
-    if yes.holds is None or spent(deadline):
-        return Settled(None)
-    no = entailed(theory, ~query, given=given, why=why and not yes.holds, seconds=left(deadline))
-    if yes.holds and no.holds:
+    found = Proof(None, theory=theory.theory, query=query, given=given, mode=mode)
+    if spent(deadline):
+        return found
+    problem, against = Problem.of(theory, given), ~query
+    without = prove(problem.given(against), why=why, seconds=left(deadline))
+    if without.satisfiable is None or spent(deadline):
+        return found
+    within = prove(problem.given(~against), why=why and without.satisfiable, seconds=left(deadline))
+    found = replace(found, world=without.world)
+    if within.satisfiable is None:
+        return found
+    if not (without.satisfiable or within.satisfiable):
         raise nothing(theory, given, deadline)
-    if yes.holds and no.holds is not None:
-        return Settled("entailed", yes.why, yes.minimal)
-    if no.holds:
-        return Settled("refuted", no.why, no.minimal, yes.world)
-    if no.holds is None or spent(deadline):
-        return Settled(None, world=yes.world)
-    found = Settled("undecided", world=yes.world)
-    return prefer(found, theory, query, given=given, why=why, deadline=deadline) if preferred else found
+    for status, proof in (("entailed", without), ("refuted", within)):
+        if not proof.satisfiable:
+            return replace(found, status=status, why=proof.why, minimal=proof.minimal)
+    if spent(deadline):
+        return found
+    found = replace(found, status="undecided")
+    return prefer(found, theory, why=why, deadline=deadline) if mode == "preferred" else found
 
 
 def prefer(
-    undecided: Settled,
-    theory: Theory | Problem,
-    query: Formula,
-    *,
-    given: Formula | None = None,
-    why: bool = False,
-    deadline: float = math.inf,
-) -> Settled:
+    undecided: Proof, theory: Theory | Problem, *, why: bool = False, deadline: float = math.inf
+) -> Proof:
     """Return whether a formula that is neither entailed nor refuted is preferred, and why."""
-    theory = Problem.of(theory)
-    if not theory.has_soft:
+    theory, query, given = Problem.of(theory), undecided.query, undecided.given
+    if query is None or not theory.has_soft:
         return undecided
     if spent(deadline):
-        return Settled(None, world=undecided.world)
+        return replace(undecided, status=None)
     from lbm.reasoning.preference import preferred as is_preferred
     from lbm.reasoning.preference import why_preferred
 
     best = is_preferred(theory, query, given=given, seconds=left(deadline))
     if best is None:
-        return Settled(None, world=undecided.world)
+        return replace(undecided, status=None)
     if not best:
         return undecided
+    found = replace(undecided, status="preferred")
     if not why or spent(deadline):
-        return Settled("preferred", world=undecided.world)
+        return found
     numbers, minimal = why_preferred(theory, query, given=given, seconds=left(deadline))
-    return Settled("preferred", numbers, minimal, undecided.world)
+    return replace(found, why=numbers, minimal=minimal)
 
 
 def nothing(theory: Theory | Problem, given: Formula | None, deadline: float = math.inf) -> NoWorlds:

@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from lbm.arrays import Bools
 from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import Formula, holds
 from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
-from lbm.reasoning.components.answers import Bools, check_room
+from lbm.reasoning.components.rows import check_room
 from lbm.reasoning.landscape.precise import ATOMS, QUANTUM, AllWorlds, is_coarse
 from lbm.reasoning.landscape.whole import Question
 

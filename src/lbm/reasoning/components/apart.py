@@ -25,7 +25,7 @@ from lbm.knowledge.numbers import Weight, digits_of
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.assign import assign, reach
-from lbm.reasoning.components.answers import Array
+from lbm.reasoning.components.rows import Array
 from lbm.reasoning.problem import Known
 
 MAX_FORMULAE: Final = 20_000

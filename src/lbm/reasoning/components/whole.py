@@ -21,7 +21,10 @@ from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import Formula, atoms_of, make
 from lbm.logic.elimination import Elimination
 from lbm.reasoning.clock import tick
-from lbm.reasoning.components.answers import (
+from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
+from lbm.reasoning.components.blocks import LIMIT, Blocks
+from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
+from lbm.reasoning.components.rows import (
     Words,
     check_room,
     coins,
@@ -31,9 +34,6 @@ from lbm.reasoning.components.answers import (
     spread,
     words_for,
 )
-from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
-from lbm.reasoning.components.blocks import LIMIT, Blocks
-from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
 from lbm.reasoning.components.tables import Buckets, few
 from lbm.reasoning.problem import Known
 

@@ -9,11 +9,12 @@ from typing import Final
 
 import numpy as np
 
+from lbm.arrays import Bools
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Floats, Machine
 from lbm.reasoning.clock import tick
-from lbm.reasoning.components.answers import Bools, how_many
+from lbm.reasoning.components.rows import how_many
 from lbm.reasoning.landscape.layers import Coins, Defined, Layer, Table, log_sum, shares
 
 LIMIT: Final = 24

@@ -14,13 +14,14 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
+from lbm.arrays import Bools
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, atoms_of, conjunction
 from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Floats, Ints, Machine
-from lbm.reasoning.components.answers import Bools, how_many
 from lbm.reasoning.components.apart import Component, fall_apart
 from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
+from lbm.reasoning.components.rows import how_many
 from lbm.reasoning.landscape.layers import log_sum, shares
 from lbm.reasoning.landscape.parts import LIMIT, Part, States
 

@@ -14,6 +14,7 @@ from lbm.arrays import Bools, Floats
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, atom
 from lbm.knowledge.theory import shown
+from lbm.reasoning.answers import Estimate
 from lbm.reasoning.clock import spent
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.sampling.coverage import Coverage
@@ -21,7 +22,6 @@ from lbm.reasoning.sampling.diagnostics import (
     CHAINS,
     ESS,
     R_HAT,
-    Estimate,
     estimate_sums,
     judged,
     many_estimates,

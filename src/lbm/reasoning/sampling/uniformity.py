@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from lbm.arrays import Bools
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.clock import spent, until
-from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.problem import Problem
 
 MAX_LISTED: Final = 50_000

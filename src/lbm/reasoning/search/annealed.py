@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.reasoning.components.answers import Bools
+from lbm.arrays import Bools
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.lanes import Lanes, advance, random_states, weights_of
 from lbm.reasoning.engine.lanes import start as begin

@@ -12,12 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from lbm.arrays import Floats
+from lbm.arrays import Bools, Floats
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.clock import spent
-from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import split_of
 from lbm.reasoning.engine.lanes import Weights, advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES

@@ -12,8 +12,8 @@ from typing import Final
 
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import clock, proof
+from lbm.reasoning.answers import Proof
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.proof import Verdict
 from lbm.reasoning.search import engines
 
 MAX_LITERALS: Final = 2_000_000
@@ -25,7 +25,7 @@ ALONE: Final = 0.3
 _FLIPS: Final = (5_000, 20_000, 50_000)  # of the first walks, and of all others
 
 
-def prove(theory: Theory, *, seconds: float | None = None) -> Verdict:
+def prove(theory: Theory, *, seconds: float | None = None) -> Proof:
     """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows.
 
     >>> prove(Theory(["a | b", "~a"])).satisfiable

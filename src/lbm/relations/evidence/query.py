@@ -13,10 +13,9 @@ from lbm.arrays import Bools, Floats
 from lbm.errors import ClashingLabels, LimitExceeded, NoAnswer, NoWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.answer import Marginals
+from lbm.reasoning.answers import Estimate, Marginals
 from lbm.reasoning.clock import deadline_in, left, spent
 from lbm.reasoning.reasoner import Reasoner
-from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.relations.evidence import orders
 from lbm.relations.evidence.residual import (
     Prepared,
@@ -43,7 +42,7 @@ _Parts = dict[int, tuple[float, str, Estimate | None]]
 """Of atoms of a component: how likely, what is proven, and how good that is if it was sampled."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Chances(Marginals):
     """How likely each query is, given labels and rules; by name, as asked.
 
@@ -72,7 +71,7 @@ class Chances(Marginals):
 
     def lines(self) -> list[str]:
         """Return a line for each query, and what may be said of all of them."""
-        said = Marginals.lines(self)
+        said = super().lines()
         return [*said, f"exactly as likely as not: {len(self.even)} of {len(self)}"] if self.even else said
 
 
@@ -326,14 +325,13 @@ class _Run:
         }
         return Chances(
             {name: self.chances[number] for name, number in asked.items()},
-            "sampled" if estimates else "exact",
-            "logical",
-            self.temperature,
-            None,
             estimates or None,
-            self.done,
-            self.note,
             {name: self.statuses[number] for name, number in asked.items()},
+            method="sampled" if estimates else "exact",
+            distribution="logical",
+            temperature=self.temperature,
+            sweeps=self.done,
+            note=self.note,
         )
 
 

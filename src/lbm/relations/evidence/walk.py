@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import Clauses
+from lbm.reasoning.answers import Estimate
 from lbm.reasoning.clock import spent
 from lbm.reasoning.engine.compiled import compiled
 from lbm.reasoning.proof import smallest
-from lbm.reasoning.sampling.diagnostics import Estimate, estimates
+from lbm.reasoning.sampling.diagnostics import estimates
 
 LANES: Final = 64
 """Chains that run side by side."""
