@@ -18,7 +18,7 @@ from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.lanes import weights_of
 from lbm.reasoning.engine.network import LANES
-from lbm.reasoning.engine.population import Population, combined, pinned_population, population_of
+from lbm.reasoning.engine.population import Population, log_mean, pinned_population, population_of
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.proof import find_model
 from lbm.reasoning.sampling.machines import truth
@@ -197,10 +197,11 @@ class _Crowd(NamedTuple):
     @classmethod
     def of(cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]) -> _Crowd:
         """Return what populations from random states say; the error allows for families that were lost."""
-        told = combined(populations)
-        error = max(_STUDENT * told.log_partition_error, 1 / math.sqrt(told.effective_size))
+        log, error = log_mean([each.log_partition for each in populations])
+        size = sum(each.effective_size for each in populations)
+        error = max(_STUDENT * error, 1 / math.sqrt(size))
         shares = np.mean([_shares(each, places, atoms) for each in populations], axis=0)
-        return cls(told.log_partition, error, told.effective_size, told.populations, shares.tolist())
+        return cls(log, error, size, len(populations), shares.tolist())
 
     @classmethod
     def of_pinned(
