@@ -90,6 +90,7 @@ def said(problem, top, every):
         variables,
         {"top": top, "every": every},
         lambda kind, **parts: events.append(Event(kind, **parts)),
+        lambda solver, assumptions: solver.solve_limited(assumptions=list(assumptions)),
     )
     return events
 

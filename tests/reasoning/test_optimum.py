@@ -147,6 +147,7 @@ def in_this_process():
         worker.solve(
             rows, weights, clauses.variables, atoms, {"top": top, "every": every},
             lambda kind, **parts: events.append(Event(kind, **parts)),
+            lambda solver, assumptions: solver.solve_limited(assumptions=list(assumptions)),
         )  # fmt: skip
         yield Said(events)
 
