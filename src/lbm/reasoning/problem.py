@@ -267,6 +267,13 @@ class Problem:
         """Return whether a world satisfies every hard formula and the evidence."""
         return bool((self.truth(values) | ~self._ready.hard).all()) and self._keeps(values)
 
+    def demand(self, values: Sequence[bool]) -> None:
+        """Raise unless a solver's world is a model."""
+        if not self.is_model(values):
+            raise RuntimeError(
+                "the solver's model breaks a formula: its clauses do not say what the theory says"
+            )
+
     def _keeps(self, values: Sequence[bool] | Bools) -> bool:
         """Return whether a world satisfies the evidence."""
         if self.evidence is None:

@@ -177,8 +177,7 @@ def _decide(
         return None, None
     if values is None or isinstance(values, bool):
         return values, None
-    if not problem.is_model(values):
-        raise RuntimeError("the solver's model breaks a formula: its clauses do not say what the theory says")
+    problem.demand(values)
     return True, values
 
 

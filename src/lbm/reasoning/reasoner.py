@@ -249,9 +249,9 @@ class Reasoner:
         found = first_models(
             self._problem, names, most if limit is None else limit, given=given, deadline=deadline
         )
-        if limit is None and found.more:
+        if limit is None and found.in_time and not found.complete:
             check_room(most + 1, len(names))
-        return Models(names, found.rows, complete=found.more is False, in_time=found.more is not None)
+        return found
 
     def best(
         self,
