@@ -62,7 +62,7 @@ class CountedClock:
 def counted_clock(monkeypatch: pytest.MonkeyPatch) -> CountedClock:
     """Replace the one clock of all budgets by one that is counted: no test of a budget waits."""
     clock = CountedClock()
-    monkeypatch.setattr("lbm.reasoning.clock.now", clock)
+    monkeypatch.setattr("lbm.reasoning.budget.now", clock)
     return clock
 
 

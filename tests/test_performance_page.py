@@ -111,7 +111,7 @@ def test_the_least_cost_of_pigeons_is_what_the_best_world_loses(problems):
 
 def test_rosters_and_acquaintances_can_be_read_and_have_a_model(problems):
     for text in (problems.roster(12, 3, seed=0), problems.acquaintances(5, seed=0)):
-        assert satisfiable(lbm.Theory.parse(text), seconds=None)
+        assert satisfiable(lbm.Theory.parse(text))
 
 
 @pytest.mark.parametrize("name", ["clauses", "clauses, half soft", "rules", "rules, half soft"])

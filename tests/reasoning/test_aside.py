@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lbm.knowledge.clauses import Clauses
+from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget
 from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Event, ganak_installed
 from lbm.reasoning.solvers.worker import solve
@@ -72,7 +73,7 @@ def events_of(answers, seconds=300):
     """Return all events; the last one ends them."""
     found = []
     while True:
-        event = answers.next(time.monotonic() + seconds)
+        event = answers.next(Budget.of(seconds))
         assert event is not None, f"silence after {found}"
         found.append(event)
         if event.kind in ("end", "failed"):
@@ -146,7 +147,7 @@ def test_worlds_differ_in_the_atoms_that_were_named():
 def test_the_last_event_comes_again():
     with maxsat([[1]], [0], 1) as answers:
         last = events_of(answers)[-1]
-        assert answers.next(time.monotonic() + 60) == last == answers.next(0.0)
+        assert answers.next(Budget.of(60)) == last == answers.next(SPENT)
 
 
 @needs_ganak
@@ -156,21 +157,21 @@ def test_models_are_counted_as_by_trying_all_worlds():
         clauses, _, variables = random_problem(rng)
         worlds = every_world(clauses, [0] * len(clauses), variables)
         project = rng.sample(range(1, variables + 1), rng.randint(0, variables))
-        assert model_count(clauses, variables, seconds=300) == len(worlds)
+        assert model_count(clauses, variables, budget=Budget.of(300)) == len(worlds)
         restricted = {tuple(world[i - 1] for i in project) for world in worlds}
-        assert model_count(clauses, variables, project, seconds=300) == len(restricted)
+        assert model_count(clauses, variables, project, budget=Budget.of(300)) == len(restricted)
 
 
 @needs_ganak
 def test_counts_are_whole_numbers_of_any_size():
-    assert model_count([[1, 2]], 300, seconds=300) == 3 * 2**298
+    assert model_count([[1, 2]], 300, budget=Budget.of(300)) == 3 * 2**298
 
 
 @needs_ganak
 def test_a_count_that_takes_too_long_is_none():
     clauses, _, variables = hard_problem(150, 300)
     started = time.monotonic()
-    assert model_count(clauses, variables, seconds=0.5) is None
+    assert model_count(clauses, variables, budget=Budget.of(0.5)) is None
     assert time.monotonic() - started < 60  # counting takes longer than any test waits
 
 
@@ -222,7 +223,7 @@ def least_lost(answers):
 
 def test_a_process_in_the_middle_of_its_work_answers_the_next_question(alone):
     with maxsat(*hard_problem()) as answers:
-        assert answers.next(time.monotonic() + 300) is not None
+        assert answers.next(Budget.of(300)) is not None
         first, started = answers.process, time.monotonic()
     assert time.monotonic() - started < 60  # its work would take hours
     (helper,) = aside._waiting
@@ -237,7 +238,7 @@ def test_answers_are_those_of_brute_force_however_many_questions_were_taken_back
     rng = random.Random(11)
     for _ in range(30):
         with maxsat(*hard_problem(40, 200, rng.random())) as answers:
-            answers.next(time.monotonic() + rng.choice([0, 0, 0.01, 0.03]))
+            answers.next(NO_LIMIT.at_most(rng.choice([0, 0, 0.01, 0.03])))
         problem = random_problem(rng)
         with maxsat(*problem) as answers:
             check_events(events_of(answers), problem, 1, False)
@@ -246,7 +247,7 @@ def test_answers_are_those_of_brute_force_however_many_questions_were_taken_back
 
 def test_a_process_that_does_not_stop_is_replaced(alone, monkeypatch):
     with maxsat(*hard_problem()) as answers:
-        answers.next(time.monotonic() + 300)
+        answers.next(Budget.of(300))
         first = answers.process
         monkeypatch.setattr(answers.helper, "_send", lambda part: None)  # it never hears of it
     monkeypatch.setattr(aside, "MOMENT", 0.0)
@@ -352,10 +353,10 @@ def test_an_interrupt_does_not_end_the_process():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with maxsat(*hard_problem()) as answers:
-            assert answers.next(time.monotonic() + 300).kind == "world"
+            assert answers.next(Budget.of(300)).kind == "world"
             os.kill(answers.process.pid, signal.SIGINT)
             for _ in range(5):
-                assert answers.next(time.monotonic() + 300).kind in ("bound", "world")
+                assert answers.next(Budget.of(300)).kind in ("bound", "world")
             assert os.getpgid(answers.process.pid) != os.getpgid(0)  # nor does a terminal's reach it
     finally:
         signal.signal(signal.SIGINT, before)
@@ -387,7 +388,7 @@ def test_the_process_ends_when_its_caller_is_killed(task, tmp_path):
             rng = random.Random(0)
             rows = [[rng.choice([1, -1]) * v for v in rng.sample(range(1, 151), 3)] for _ in range(300)]
             if {task!r} == "count":
-                aside.model_count(Clauses.of(rows, variables=150), seconds=600)
+                aside.model_count(Clauses.of(rows, variables=150), budget=Budget.of(600))
             rows += [[rng.choice([1, -1]) * v for v in rng.sample(range(1, 151), 3)] for _ in range(700)]
             weights = [rng.randint(1, 50) for _ in rows]
             with aside.maxsat(Clauses.of(rows, weights, variables=150)) as answers:

@@ -4,7 +4,6 @@ import random
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext, suppress
-from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -16,8 +15,9 @@ from lbm.knowledge.clauses import Clauses, counter, definitional
 from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import clock, exact, problem, proof, reasoner
+from lbm.reasoning import exact, problem, proof, reasoner
 from lbm.reasoning.answers import Proof
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components import tables, trees
 from lbm.reasoning.components.apart import Component, take_apart
 from lbm.reasoning.distributions import Logical
@@ -90,7 +90,7 @@ def test_no_phase_begins_after_the_deadline(seed, counted_clock, monkeypatch):
     theory = clauses(30, 100, hard=0.1)
     deadline = counted_clock.time + 2.0
     with no_process(monkeypatch):
-        routes.find(Problem(theory), deadline)
+        routes.find(Problem(theory), Budget(deadline))
     work = [time for name, time in begun if name != "_listen"]  # which itself ends at once
     assert all(time <= deadline for time in work)
 
@@ -119,34 +119,30 @@ def test_one_attempt_is_made_however_late_it_is(counted_clock, monkeypatch):
     """The command line's limit has passed: propagation and one call of a SAT solver are made all the same."""
     counted_clock.step = 0.01
     theory = clauses(129, 300, hard=0.9)
-
-    def late():
-        clock.limit_to(counted_clock.time - 10)
-        return best(theory, seconds=1, seed=0)
-
+    monkeypatch.setattr(Budget, "limit", counted_clock.time - 10)
     with no_process(monkeypatch):
-        found = copy_context().run(late)
+        found = best(theory, seconds=1, seed=0)
     assert theory.is_model(found.world)
 
 
 def test_time_that_is_up_is_no_proof(counted_clock):
     counted_clock.step = 1.0
     theory = clauses(129, 600, hard=1.0)
-    assert satisfy.prove(theory, seconds=0.5).satisfiable is None
-    assert settle(theory, atom("x1"), deadline=counted_clock.time + 1).status is None
+    assert satisfy.prove(theory, budget=Budget.of(0.5)).satisfiable is None
+    assert settle(theory, atom("x1"), budget=Budget.of(1)).status is None
 
 
 def test_the_time_for_blame_is_bounded(monkeypatch):
     """Whether evidence or theory leaves no world is found out within the time that is left."""
     asked = []
 
-    def noted(theory, *, given=None, seconds=None):
-        asked.append(seconds)
+    def noted(theory, *, given=None, budget):
+        asked.append(budget.seconds())
 
     monkeypatch.setattr(proof, "satisfiable", noted)
     theory, given = Theory(["a"]), parse("~a")
-    with clock.until(clock.now() + 5), pytest.raises(NoWorlds) as caught:
-        exact.log_partition(theory, given=given)
+    with pytest.raises(NoWorlds) as caught:
+        exact.log_partition(theory, given=given, budget=Budget.of(5))
     assert asked[0] is not None
     assert asked[0] <= 5
     assert caught.value.evidence == given  # not known to be the theory's fault
@@ -164,7 +160,7 @@ def test_going_down_ends_where_no_flip_helps(atoms, hard):
         return sum(rows.weights[number] or heavy for number in problem.look(x).broken)
 
     first = routes.liked(rows)
-    last = routes.descended(rows, first, clock.now() + 600)
+    last = routes.descended(rows, first, Budget.of(600))
     least = lost(last.tolist())
     assert least <= lost(first.tolist())
     for i in range(0, atoms, 1 + atoms // 50):
@@ -216,10 +212,10 @@ def test_proofs_about_wide_cardinalities_end_when_their_time_does(atoms, counted
     counted_clock.step = 0.01
     monkeypatch.setattr(proof, "simple_model", lambda _: None)
     theory, begun = Theory([half(atoms)]), counted_clock.time
-    assert proof.satisfiable(theory, seconds=0.1) is None
-    assert proof.find_model(theory, given=half(atoms), seconds=0.1) is None
-    assert proof.prove(theory, given=~atom("v0"), seconds=0.1).satisfiable is None
-    assert proof.refuted_literals(theory, [("v0", True)], seconds=0.1) == set()
+    assert proof.satisfiable(theory, budget=Budget.of(0.1)) is None
+    assert proof.find_model(theory, given=half(atoms), budget=Budget.of(0.1)) is None
+    assert proof.prove(theory, given=~atom("v0"), budget=Budget.of(0.1)).satisfiable is None
+    assert proof.refuted_literals(theory, [("v0", True)], budget=Budget.of(0.1)) == set()
     with pytest.raises(NoAnswer):
         lbm.models(theory, limit=2, seconds=0.1)
     assert counted_clock.time - begun <= 5 * (0.1 + 5 * counted_clock.step)
@@ -277,8 +273,8 @@ def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monk
 def test_clauses_of_wide_cardinalities_take_half_of_the_time_of_a_search(atoms, counted_clock):
     counted_clock.step = 0.01
     begun = counted_clock.time
-    with clock.until(begun + 0.4), pytest.raises(NoAnswer):
-        Problem(Theory([(3, half(atoms))])).clauses()
+    with pytest.raises(NoAnswer):
+        Problem(Theory([(3, half(atoms))])).clauses(Budget(begun + 0.4))
     assert counted_clock.time - begun <= 0.2 + 6 * counted_clock.step
 
 
@@ -308,10 +304,10 @@ def test_a_log_probability_ends_when_its_time_does(counted_clock):
 # --- chains ------------------------------------------------------------------------------------------
 
 
-def endless(*_, **__):
+def endless(*asked):
     """Work on, and look at the clock, until it ends the work."""
     while True:
-        clock.tick()
+        asked[-1].tick()
 
 
 QUESTIONS = {
@@ -381,8 +377,8 @@ def test_an_exact_answer_that_is_asked_for_is_no_other(counted_clock, monkeypatc
 def test_the_status_takes_a_quarter_of_the_time_and_the_probability_has_the_rest(counted_clock, monkeypatch):
     began = []
 
-    def undecided(*_, deadline, **__):
-        while not clock.spent(deadline):
+    def undecided(*_, budget, **__):
+        while not budget.spent():
             pass
         return Proof(None)
 
@@ -436,8 +432,8 @@ def test_exact_work_stops_when_it_is_no_longer_needed():
         return len(ticks) > 3
 
     theory = formulae(30, 60)
-    with clock.until(clock.now() + 600, stop), pytest.raises(NoAnswer):
-        exact.best_worlds(theory)
+    with pytest.raises(NoAnswer):
+        exact.best_worlds(theory, budget=Budget.of(600).unless(stop))
     assert len(ticks) == 4
 
 
@@ -464,8 +460,8 @@ def test_what_rc2_and_a_sat_solver_settle_loads_no_compiler(seconds):
 
 def test_a_compiler_is_not_loaded_where_there_is_no_time_for_it(counted_clock, monkeypatch):
     monkeypatch.setattr(engines, "loaded", lambda: False)
-    assert engines.usable("lanes", counted_clock.time + engines.LOADING + 1)
-    assert not engines.usable("lanes", counted_clock.time + engines.LOADING - 1)
+    assert engines.usable("lanes", Budget.of(engines.LOADING + 1))
+    assert not engines.usable("lanes", Budget.of(engines.LOADING - 1))
 
 
 # --- satisfiable -------------------------------------------------------------------------------------
@@ -478,13 +474,13 @@ def test_walks_find_what_the_solver_does_not(monkeypatch):
     calls = []
     prove = proof.prove
 
-    def noted(theory, *, seconds, meanwhile):
+    def noted(theory, *, budget, meanwhile):
         def once():
             found = meanwhile()
             calls.append(found)
             return found
 
-        return prove(theory, seconds=seconds, meanwhile=once)
+        return prove(theory, budget=budget, meanwhile=once)
 
     class Endless:
         def __init__(self, **_):
@@ -505,7 +501,7 @@ def test_walks_find_what_the_solver_does_not(monkeypatch):
 
     monkeypatch.setattr(proof, "prove", noted)
     monkeypatch.setattr("pysat.solvers.Solver", Endless)
-    assert satisfy.prove(theory, seconds=600).satisfiable
+    assert satisfy.prove(theory).satisfiable
     assert calls[-1] is not None
 
 
@@ -515,4 +511,4 @@ def test_side_by_side_they_say_what_looking_at_every_world_says(atoms, monkeypat
     for seed in range(30):
         theory = clauses(atoms, 5 * atoms, seed=seed, hard=1.0)
         known = any(theory.is_model(world) for world in worlds(theory.atoms))
-        assert satisfy.prove(theory, seconds=600).satisfiable is known
+        assert satisfy.prove(theory).satisfiable is known

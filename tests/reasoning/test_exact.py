@@ -464,7 +464,7 @@ def test_answers_case_by_case_are_those_of_looking_at_every_world(seed, narrow):
     rng.shuffle(names)
     soft = [(Decimal(rng.choice([-250, 70, 100, 10**12])) / 100, f) for f in random_clauses(rng, 8, 4, 2)[0]]
     theory = Theory([*clauses, *soft], atoms=names)
-    assert any(isinstance(whole.solver(c), whole.Cases) for c in take_apart(theory).components)
+    assert any(isinstance(whole.solver(c, whole.How()), whole.Cases) for c in take_apart(theory).components)
     oracle = Oracle(theory)
     assert count(theory) == len(oracle.numbers)
     assert rows(models(theory)) == oracle.worlds

@@ -16,7 +16,9 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom, disjunction, exactly
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact, listing, reasoner
+from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget
 from lbm.reasoning.listing import first_models
+from lbm.reasoning.problem import Problem
 from tests.strategies import formulae, theories
 
 small = st.one_of(theories(), theories(max_statements=3, max_leaves=12))
@@ -153,14 +155,16 @@ def test_formulae_that_clash_have_no_model():
         assert (len(found), found.complete, found.in_time) == (0, True, True)
 
 
-def test_out_of_time_the_models_found_are_the_first_ones(monkeypatch):
+def test_out_of_time_the_models_found_are_the_first_ones():
     theory = Theory([exactly(3, *(x(i) for i in range(12))), disjunction(x(i) for i in range(12, 20))])
     whole = exact.models(theory).array
+    problem = Problem(theory)
+    problem.written(NO_LIMIT)  # so that all looks are those of listing
     for looks in (0, 3, 40, 100, 200, 400, 800):
         left = iter(range(looks))
-        monkeypatch.setattr(listing, "spent", lambda _, left=left: next(left, None) is None)
+        budget = Budget(stop=lambda left=left: next(left, None) is None)
         try:
-            found = first_models(theory, theory.atoms, 200)
+            found = first_models(problem, theory.atoms, 200, budget=budget)
         except NoAnswer:
             assert looks < 40
             continue
@@ -175,24 +179,27 @@ def test_out_of_time_the_command_prints_what_it_found_and_exits_3(monkeypatch, c
 
     file = tmp_path / "t.lbm"
     file.write_text("exactly(3, a, b, c, d, e, f, g)\n")
-    left = iter(range(20))
-    monkeypatch.setattr(listing, "spent", lambda _: next(left, None) is None)
+    left = iter(range(80))
+    first = listing.first_models
+
+    def late(*args, budget, **more):
+        return first(*args, budget=budget.unless(lambda: next(left, None) is None), **more)
+
+    monkeypatch.setattr(listing, "first_models", late)
     assert main(["models", str(file), "--limit", "30"]) == 3
     *worlds, last = capsys.readouterr().out.splitlines()
     assert worlds[0] == "a=0 b=0 c=0 d=0 e=1 f=1 g=1"
     assert last == f"{len(worlds)} model{'s' * (len(worlds) > 1)} found in time, and there may be more"
 
 
-def test_exact_listing_looks_at_the_clock(monkeypatch):
+def test_exact_listing_looks_at_the_clock():
+    """Also where all is known but the list itself."""
     theory = Theory([disjunction(x(2 * i) & x(2 * i + 1) for i in range(9))])
-
-    def late():
-        raise NoAnswer("late")
-
-    monkeypatch.setattr(exact.whole, "tick", late)
+    known = exact.Known()
     for question in (exact.models, exact.count):
+        question(theory, known=known)
         with pytest.raises(NoAnswer):
-            question(theory)
+            question(theory, known=known, budget=SPENT)
 
 
 def test_a_list_that_is_too_long_is_refused_as_before():

@@ -24,6 +24,7 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.optimum import best
 from lbm.reasoning.preference import preferred, why_preferred
@@ -121,7 +122,7 @@ def check(found, theory, evidence, expected, *, exact):
 def no_exact():
     """Send every question to RC2 and to annealing, however small it is."""
     before = routes._exact, routes.HEAD_START
-    routes._exact, routes.HEAD_START = (lambda judge, top, every: None), 0.0
+    routes._exact, routes.HEAD_START = (lambda *_: None), 0.0
     try:
         yield
     finally:
@@ -244,7 +245,7 @@ def test_a_formula_is_preferred_if_it_is_true_in_every_best_world(question, data
                 preferred(theory, query, given=evidence)
             return
         same = [dict(zip(theory.atoms, v, strict=True)) for lost, v in expected if lost == expected[0][0]]
-        assert preferred(theory, query, given=evidence, seconds=None) is all(truth(query, w) for w in same)
+        assert preferred(theory, query, given=evidence) is all(truth(query, w) for w in same)
 
     by_every_route(law)
 
@@ -273,9 +274,9 @@ def test_reasons_of_a_preference_suffice_and_each_is_needed(question, data):
     def law(exact):
         if not is_reason(theory, evidence, query, range(len(theory)), least):
             with pytest.raises(ValueError, match="not preferred"):
-                why_preferred(theory, query, given=evidence, seconds=None)
+                why_preferred(theory, query, given=evidence)
             return
-        numbers, minimal = why_preferred(theory, query, given=evidence, seconds=None)
+        numbers, minimal = why_preferred(theory, query, given=evidence)
         assert minimal
         assert is_reason(theory, evidence, query, numbers, least)
         for fewer in combinations(numbers, len(numbers) - 1) if numbers else ():
@@ -306,7 +307,7 @@ def test_a_real_process_certifies_what_exact_answers_say(searched):
         expected = ranked(theory, parse("n"))[:count]
         check(found, theory, parse("n"), expected, exact=bool(options.get("every")))
         assert found.method == "certified"
-    assert preferred(theory, parse("r & q"), given=parse("n"), seconds=None)
+    assert preferred(theory, parse("r & q"), given=parse("n"))
     with pytest.raises(NoWorlds, match="evidence is impossible"):
         best(theory, given=parse("n & ~n"))
     with pytest.raises(NoWorlds, match="hard formulae allow no world"):
@@ -393,9 +394,9 @@ def test_annealing_beats_the_first_world_that_comes_to_hand():
 
 def test_questions_that_are_too_hard_are_not_settled():
     theory = hard_theory()
-    assert preferred(theory, atom("x1"), seconds=0.5) is None
+    assert preferred(theory, atom("x1"), budget=Budget.of(0.5)) is None
     with pytest.raises(NoAnswer, match="not proven"):
-        why_preferred(theory, atom("x1"), seconds=0.5)
+        why_preferred(theory, atom("x1"), budget=Budget.of(0.5))
 
 
 def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):

@@ -15,6 +15,7 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import TRUE, atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import find_model, prove, refuted_literals, satisfiable
 from lbm.reasoning.solvers import sat
@@ -95,16 +96,16 @@ def test_at_size_answers_are_those_of_a_solver_that_was_never_asked_before(atoms
 def test_a_solver_that_has_been_asked_too_much_is_made_anew(monkeypatch):
     monkeypatch.setattr(sat, "WORN", 3)
     problem = Problem(Theory(["a -> b", "b <-> (c ^ d)"]))
-    first = problem.session(1e9)[0]
+    first = problem.session(NO_LIMIT)[0]
     for text in ("a & (b | c)", "(a ^ c) | d", "(b <-> d) | a", "c -> (a ^ b)"):
         found = without(problem, parse(text))
         assert found.satisfiable is (not follows(problem.theory, parse(text), None))
-    assert problem.session(1e9)[0] is not first
+    assert problem.session(NO_LIMIT)[0] is not first
 
 
 def test_a_solver_that_was_interrupted_is_made_anew(monkeypatch):
     problem = Problem(Theory(["a -> b"]))
-    session = problem.session(1e9)[0]
+    session = problem.session(NO_LIMIT)[0]
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -112,23 +113,23 @@ def test_a_solver_that_was_interrupted_is_made_anew(monkeypatch):
     monkeypatch.setattr(session, "_settled", interrupted)
     with pytest.raises(KeyboardInterrupt):
         without(problem, parse("b"))
-    assert problem.session(1e9)[0] is not session
+    assert problem.session(NO_LIMIT)[0] is not session
     assert without(problem, parse("b"), given=parse("a")).satisfiable is False
 
 
 def test_who_waits_for_the_solver_of_others_waits_no_longer_than_its_time():
     problem = Problem(Theory(["a -> b"]))
-    session = problem.session(1e9)[0]
+    session = problem.session(NO_LIMIT)[0]
     with ThreadPoolExecutor(1) as pool, session.lock:
-        asked = pool.submit(without, problem, parse("b"), given=parse("a"), seconds=0.05)
+        asked = pool.submit(without, problem, parse("b"), given=parse("a"), budget=Budget.of(0.05))
         assert asked.result().satisfiable is None
     with pytest.raises(NoAnswer), ThreadPoolExecutor(1) as pool, session.lock:
-        pool.submit(session.literals, parse("a"), 0.0).result()
+        pool.submit(session.literals, parse("a"), SPENT).result()
 
 
 @pytest.mark.parametrize("seconds", [None, 1e12])
 def test_any_time_may_be_allowed(seconds):
-    found = without(Problem(Theory(["a -> b"])), parse("a -> b"), seconds=seconds)
+    found = without(Problem(Theory(["a -> b"])), parse("a -> b"), budget=Budget.of(seconds))
     assert found.satisfiable is False
 
 

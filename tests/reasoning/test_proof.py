@@ -14,6 +14,7 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atleast, atom
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Proof
+from lbm.reasoning.budget import SPENT, Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import clash, find_model, prove, satisfiable
 from lbm.reasoning.solvers.sat import Solver
@@ -150,10 +151,10 @@ def pigeons(holes):
 
 def test_out_of_time_there_is_no_answer():
     start = time.monotonic()
-    assert satisfiable(pigeons(14), seconds=0.3) is None
-    assert clash(pigeons(14), seconds=0.3) is None
-    assert prove(pigeons(14), seconds=0.3) == Proof(None)
-    assert prove(pigeons(14), given=~atom("sits(p0, h0)"), seconds=0.3).satisfiable is None
+    assert satisfiable(pigeons(14), budget=Budget.of(0.3)) is None
+    assert clash(pigeons(14), budget=Budget.of(0.3)) is None
+    assert prove(pigeons(14), budget=Budget.of(0.3)) == Proof(None)
+    assert prove(pigeons(14), given=~atom("sits(p0, h0)"), budget=Budget.of(0.3)).satisfiable is None
     assert time.monotonic() - start < 120  # without a clock it would take years
 
 
@@ -186,7 +187,7 @@ def test_time_that_ends_before_a_clash_is_found_still_leaves_the_proof(monkeypat
 
 def test_clauses_are_no_longer_handed_over_when_time_is_up():
     clauses, handed = [[number] for number in range(1, 100_001)], []
-    solver = Solver(deadline=time.monotonic() - 1)
+    solver = Solver(SPENT)
     solver.solver.delete()
     solver.solver = type("Fake", (), {"add_clause": lambda self, clause: handed.append(clause)})()
     solver.add(clauses)
@@ -198,7 +199,7 @@ def test_clauses_are_no_longer_handed_over_when_time_is_up():
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
 def test_a_budget_that_is_no_time_is_refused(seconds):
     with pytest.raises(ValueError, match="positive"):
-        satisfiable(Theory(["a"]), seconds=seconds)
+        satisfiable(Theory(["a"]), budget=Budget.of(seconds))
 
 
 def test_a_cardinality_too_large_to_count_is_refused_by_name_if_no_simple_world_will_do():

@@ -401,11 +401,14 @@ def test_the_same_seed_and_sweeps_give_the_same_answer():
 def test_a_run_ended_by_the_clock_says_how_many_sweeps_replay_it(monkeypatch):
     theory = Theory([disjunction(atom(f"x{i + j}") for j in range(3)) for i in range(40)])
     monkeypatch.setattr(estimates, "FIRST", 1 << 20)
-    looks = chain(
-        repeat(-math.inf, 300), repeat(math.inf)
-    )  # the time is over when the clock is looked at again
+    looks = chain(repeat(False, 300), repeat(True))  # the time is over when the clock is looked at again
+    ask = estimates.ask
+
+    def late(*args, budget, **more):
+        return ask(*args, budget=budget.unless(lambda: next(looks)), **more)
+
     with monkeypatch.context() as patch:
-        patch.setattr(estimates, "spent", lambda deadline: next(looks) > deadline)
+        patch.setattr(estimates, "ask", late)
         found = lbm.ask(theory, "x20 & x21", method="collapsed", seed=1)
     assert found.sweeps == 301
     again = lbm.ask(theory, "x20 & x21", method="collapsed", seed=1, sweeps=301)

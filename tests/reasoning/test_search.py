@@ -21,6 +21,7 @@ from lbm.knowledge.formula import atoms_of, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import read_theory
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import split_of
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.problem import Problem
@@ -29,7 +30,6 @@ from lbm.reasoning.search.annealed import anneal, of_clauses, of_split
 from lbm.reasoning.search.harvest import harvest
 from tests.strategies import formulae, theories
 
-LATER = 1e18
 COLOURS = "rgb"
 
 
@@ -73,9 +73,9 @@ def harvest_law(theory, evidence, seed):
     rng = np.random.default_rng(seed)
     if not expected:
         with pytest.raises((NoWorlds, NoAnswer)):
-            harvest(theory, 20, rng, given=evidence, deadline=time.monotonic() + 0.05)
+            harvest(theory, 20, rng, given=evidence, budget=Budget.of(0.05))
         return True
-    array, sweeps = harvest(theory, 20, rng, given=evidence, deadline=LATER)
+    array, sweeps = harvest(theory, 20, rng, given=evidence, budget=NO_LIMIT)
     assert array.shape == (20, len(theory.atoms))
     assert sweeps > 0
     return {tuple(row) for row in array.tolist()} <= expected
@@ -87,7 +87,7 @@ def test_all_models_of_a_small_theory_are_met():
         colouring(3, [(0, 1), (1, 2)]),
         Theory(["a ^ b ^ c", "(a & b) | (c -> d)", (5, "~d")]),
     ):
-        array, _ = harvest(theory, 5000, np.random.default_rng(0), deadline=LATER)
+        array, _ = harvest(theory, 5000, np.random.default_rng(0), budget=NO_LIMIT)
         assert {tuple(row) for row in array.tolist()} == worlds_of(theory)
 
 
@@ -125,7 +125,7 @@ def test_a_theory_without_models_gives_none():
 @given(theories(), st.integers(0, 2**32), st.integers(0, 2))
 def test_a_round_depends_on_its_number_and_the_seed_alone(theory, seed, number):
     problem = Problem(theory)
-    split = split_of(theory, None, problem.known)
+    split = split_of(theory, None, problem.known, NO_LIMIT)
     if split is None:
         return
     landscape = of_split(split, theory.atoms)
@@ -145,7 +145,7 @@ def test_presolved_clauses_and_formulae_have_the_same_best_worlds(weights):
     theory = packed(clauses, 30, chosen)
     problem = Problem(theory)
     landscape = of_clauses(presolve(problem.weighted_clauses(), pure=True))
-    split = of_split(split_of(theory, None, problem.known), theory.atoms)
+    split = of_split(split_of(theory, None, problem.known, NO_LIMIT), theory.atoms)
     least = [
         min(problem.look(world).lost for k in range(4) for world in anneal(each, 1, k).worlds)
         for each in (landscape, split)

@@ -314,7 +314,7 @@ def test_check_without_an_answer_exits_with_3(lbm, write):
     ],
 )
 def test_check_says_what_it_did_not_have_the_time_for(lbm, write, monkeypatch, why, words):
-    def unfinished(theory, seconds):
+    def unfinished(theory, budget):
         return Proof("unsatisfiable", why, theory=theory)
 
     monkeypatch.setattr("lbm.reasoning.search.satisfy.prove", unfinished)

@@ -17,7 +17,7 @@ from lbm.knowledge.formula import (
     fold,
     make,
 )
-from lbm.reasoning.clock import tick
+from lbm.reasoning.budget import NO_LIMIT, Budget
 
 # What was found out about a formula, for as long as somebody has it.
 _reach: Final[WeakKeyDictionary[Formula, tuple[str, ...]]] = WeakKeyDictionary()
@@ -32,12 +32,12 @@ def reach(formula: Formula) -> tuple[str, ...]:
     return found
 
 
-def assign(formula: Formula, values: Mapping[str, bool]) -> Formula:
+def assign(formula: Formula, values: Mapping[str, bool], budget: Budget = NO_LIMIT) -> Formula:
     """Return the formula with atoms replaced by their values, as simple as constants make it.
 
     The result is a constant or mentions no constant at all.
     """
-    tick()
+    budget.tick()
     if formula in _simplest and not any(name in values for name in reach(formula)):
         return formula
     found = fold(formula, lambda node, below: _simple(node, below, values))

@@ -16,6 +16,7 @@ from lbm.errors import WeightError, WrongDistribution
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.apart import Split, exponent
 from lbm.reasoning.problem import Known
 
@@ -48,34 +49,34 @@ class Distribution(ABC):
     def _exactly(self) -> tuple[Any, Theory | Machine, dict[str, Any]]:
         """The module that answers exactly, what it is asked about, and with which options."""
 
-    def probability(self, query: Formula, given: Given) -> float:
+    def probability(self, query: Formula, given: Given, budget: Budget) -> float:
         """Return P(query | evidence)."""
         room, about, options = self._exactly
-        found: float = room.probability(about, query, given=given, **options)
+        found: float = room.probability(about, query, given=given, budget=budget, **options)
         return found
 
-    def marginals(self, given: Given) -> dict[str, float]:
+    def marginals(self, given: Given, budget: Budget) -> dict[str, float]:
         """Return P(atom | evidence) of every atom that is not definitional."""
         room, about, options = self._exactly
-        found: dict[str, float] = room.marginals(about, given=given, **options)
+        found: dict[str, float] = room.marginals(about, given=given, budget=budget, **options)
         return found
 
-    def log_partition(self, given: Given) -> float:
+    def log_partition(self, given: Given, budget: Budget) -> float:
         """Return the logarithm of the sum of the weights of all worlds that keep the evidence."""
         room, about, options = self._exactly
-        found: float = room.log_partition(about, given=given, **options)
+        found: float = room.log_partition(about, given=given, budget=budget, **options)
         return found
 
-    def log_probability(self, world: Mapping[str, Any], given: Given) -> float:
+    def log_probability(self, world: Mapping[str, Any], given: Given, budget: Budget) -> float:
         """Return log P(world | evidence)."""
         room, about, options = self._exactly
-        found: float = room.log_probability(about, world, given=given, **options)
+        found: float = room.log_probability(about, world, given=given, budget=budget, **options)
         return found
 
-    def draw(self, n: int, rng: np.random.Generator, given: Given) -> Bools:
+    def draw(self, n: int, rng: np.random.Generator, given: Given, budget: Budget) -> Bools:
         """Return independent draws, shape (n, atoms)."""
         room, about, options = self._exactly
-        found: Bools = room.draw(about, n, rng, given=given, **options)
+        found: Bools = room.draw(about, n, rng, given=given, budget=budget, **options)
         return found
 
     @abstractmethod
@@ -85,6 +86,7 @@ class Distribution(ABC):
         given: Given,
         method: str,
         rng: np.random.Generator,
+        budget: Budget,
         more: Bools | None = None,
     ) -> Problem:
         """Return what chains run on; with a query, of as much as it depends on.
@@ -93,7 +95,7 @@ class Distribution(ABC):
         """
 
     @abstractmethod
-    def settled(self, given: Given) -> dict[str, bool]:
+    def settled(self, given: Given, budget: Budget) -> dict[str, bool]:
         """Return the atoms that chains leave out, since the evidence settles them."""
 
 
@@ -122,6 +124,7 @@ class Logical(Distribution):
         given: Given,
         method: str,
         rng: np.random.Generator,
+        budget: Budget,
         more: Bools | None = None,
     ) -> Problem:
         """Return what chains run on: the score, and penalties for hard formulae; tempered if asked for."""
@@ -132,7 +135,7 @@ class Logical(Distribution):
                 "block Gibbs samples a machine's own distribution, not the logical one: "
                 "ask for distribution='machine' (--distribution machine), or for method='collapsed'"
             )
-        split = self._split(given)
+        split = self._split(given, budget)
         total = sum(abs(weight) for component in split.components for _, weight in component.soft)
         if not exponent(total, split.scale, self.temperature) < _LARGEST:
             raise WeightError(
@@ -140,15 +143,15 @@ class Logical(Distribution):
                 f"{_LARGEST:g}: raise the temperature, or ask for method='exact'"
             )
         return problems.logical(
-            split, query, self.temperature, rng, tempering=method == "tempered", more=more
+            split, query, self.temperature, rng, tempering=method == "tempered", more=more, budget=budget
         )
 
-    def settled(self, given: Given) -> dict[str, bool]:
+    def settled(self, given: Given, budget: Budget) -> dict[str, bool]:
         """Return the atoms that hard formulae and evidence fix by propagation."""
-        return self._split(given).fixed
+        return self._split(given, budget).fixed
 
-    def _split(self, given: Given) -> Split:
-        return exact.possible(self.theory, given, self.known)
+    def _split(self, given: Given, budget: Budget) -> Split:
+        return exact.possible(self.theory, given, self.known, budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,7 @@ class OfMachine(Distribution):
         given: Given,
         method: str,
         rng: np.random.Generator,
+        budget: Budget,
         more: Bools | None = None,  # noqa: ARG002 - the same door for both
     ) -> Problem:
         """Return what chains run on: free energies, or all units if block Gibbs is asked for."""
@@ -194,10 +198,14 @@ class OfMachine(Distribution):
         if method == "gibbs":
             from lbm.reasoning.landscape.whole import Question
 
-            Question.of(self.machine, **self._options)  # which says what is wrong with these numbers
-            return problems.block_gibbs(self.machine, query, given, **self._options)
-        return problems.machine_distribution(self.machine, query, given, **self._options, rng=rng)
+            Question.of(
+                self.machine, self.confidence, self.temperature
+            )  # which says what is wrong with these numbers
+            return problems.block_gibbs(self.machine, query, given, **self._options, budget=budget)
+        return problems.machine_distribution(
+            self.machine, query, given, **self._options, rng=rng, budget=budget
+        )
 
-    def settled(self, given: Given) -> dict[str, bool]:  # noqa: ARG002 - the same door for both
+    def settled(self, given: Given, budget: Budget) -> dict[str, bool]:  # noqa: ARG002 - the same door for both
         """Return nothing: chains run on all atoms."""
         return {}

@@ -30,7 +30,7 @@ from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.answers import Models
-from lbm.reasoning.clock import LEAST, at_most
+from lbm.reasoning.budget import LEAST, NO_LIMIT, Budget
 from lbm.reasoning.components import whole
 from lbm.reasoning.components.apart import Split, assume, exponent, split_of
 from lbm.reasoning.components.rows import check_room, unpack
@@ -64,6 +64,7 @@ def count(
     project: Iterable[str] | None = None,
     method: str = "auto",
     known: Known | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> int:
     """Return the number of models that keep the evidence; with ``project``, of their restrictions.
 
@@ -74,13 +75,12 @@ def count(
     >>> count(Theory(["a -> b"]), project=["b"])
     2
     """
-    _check_method(method)
+    how = _how(method, known, budget)
     kept = _projected(theory, project)
-    known = known or Known()
-    split = _split(theory, given, known, soft=False)
+    split = _split(theory, given, how, soft=False)
     if split is None:
         return 0
-    return whole.count(split, None if kept is None else frozenset(kept), method, known)
+    return whole.count(split, None if kept is None else frozenset(kept), how)
 
 
 def models(
@@ -91,6 +91,7 @@ def models(
     limit: int | None = None,
     method: str = "auto",
     known: Known | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> Models:
     """Return the models that keep the evidence, the first ``limit`` of them in lexicographic order.
 
@@ -99,18 +100,17 @@ def models(
     >>> list(models(Theory(["a ^ b"])))
     [{'a': False, 'b': True}, {'a': True, 'b': False}]
     """
-    _check_method(method)
+    how = _how(method, known, budget)
     kept = check_listed(theory, project, limit)
     names = theory.atoms if kept is None else kept
-    known = known or Known()
-    split = _split(theory, given, known, soft=False, first=names)
+    split = _split(theory, given, how, soft=False, first=names)
     keep = None if kept is None else frozenset(kept)
-    total = 0 if split is None else whole.count(split, keep, method, known)
+    total = 0 if split is None else whole.count(split, keep, how)
     if split is None or not total:
         return Models(names, np.zeros((0, len(names)), bool), complete=True)
     number = total if limit is None else min(limit, total)
     check_room(number, len(names))
-    rows = whole.worlds(split, names, keep, number, method)
+    rows = whole.worlds(split, names, keep, number, how)
     return Models(names, unpack(rows, len(names)), complete=number == total)
 
 
@@ -121,15 +121,16 @@ def log_partition(
     temperature: float = 1.0,
     method: str = "auto",
     known: Known | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> float:
     """Return log Z, Z = Σ exp(score(x)/τ) over the models that keep the evidence.
 
     >>> log_partition(Theory([(0.5, "a")])) == math.log(1 + math.exp(0.5))
     True
     """
-    known = known or Known()
-    split = possible(theory, given, known, method=method, temperature=temperature)
-    best, log = _weigh(split, temperature, method, theory, given, known)
+    how = _how(method, known, budget)
+    split = _possible(theory, given, how, temperature)
+    best, log = _weigh(split, temperature, theory, given, how)
     found = exponent(best, split.scale, temperature) + log
     if not math.isfinite(found):
         raise WeightError(
@@ -147,6 +148,7 @@ def log_probability(
     temperature: float = 1.0,
     method: str = "auto",
     known: Known | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> float:
     """Return log P(world | evidence); minus infinity if it breaks a hard formula or the evidence."""
     for name in world:
@@ -155,9 +157,9 @@ def log_probability(
     for name in theory.atoms:
         if name not in world:
             raise UnknownAtom(name, world, "world")
-    known = known or Known()
-    split = possible(theory, given, known, method=method, temperature=temperature)
-    best, log = _weigh(split, temperature, method, theory, given, known)
+    how = _how(method, known, budget)
+    split = _possible(theory, given, how, temperature)
+    best, log = _weigh(split, temperature, theory, given, how)
     if not theory.is_model(world) or (given is not None and not holds(given, world)):
         return -math.inf
     score = int(Fraction(theory.score(world)) * split.scale)
@@ -172,6 +174,7 @@ def probability(
     temperature: float = 1.0,
     method: str = "auto",
     known: Known | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> float:
     """Return P(query | evidence) = Z(query and evidence)/Z(evidence).
 
@@ -180,13 +183,13 @@ def probability(
     0.333...
     """
     Problem(theory).check(query, "query")
-    known = known or Known()
-    split = possible(theory, given, known, method=method, temperature=temperature)
-    below = _weigh(split, temperature, method, theory, given, known)
+    how = _how(method, known, budget)
+    split = _possible(theory, given, how, temperature)
+    below = _weigh(split, temperature, theory, given, how)
 
     def share(formula: Formula) -> float:
-        part = assume(split, formula)
-        found = None if part is None else whole.mass(part, temperature, method, known)
+        part = assume(split, formula, budget)
+        found = None if part is None else whole.mass(part, temperature, how)
         if found is None:
             return 0.0
         # A scaled score means the same on both sides: the scale comes from the theory's weights.
@@ -215,17 +218,18 @@ def marginals(
     temperature: float = 1.0,
     method: str = "auto",
     known: Known | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> dict[str, float]:
     """Return P(atom | evidence) of every atom, in the theory's order.
 
     >>> marginals(Theory(["a | b", "c"], atoms=["a", "b", "c", "d"]))
     {'a': 0.666..., 'b': 0.666..., 'c': 1.0, 'd': 0.5}
     """
-    known = known or Known()
-    split = possible(theory, given, known, method=method, temperature=temperature)
-    found = whole.marginals(split, temperature, method, known)
+    how = _how(method, known, budget)
+    split = _possible(theory, given, how, temperature)
+    found = whole.marginals(split, temperature, how)
     if found is None:
-        raise nothing(theory, given)
+        raise nothing(theory, given, budget)
     return {name: found[name] for name in theory.atoms}
 
 
@@ -236,6 +240,7 @@ def best_worlds(
     limit: int | None = None,
     method: str = "auto",
     known: Known | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> tuple[Weight, Models]:
     """Return the best score, exactly, and the models that keep the evidence and reach it.
 
@@ -244,10 +249,11 @@ def best_worlds(
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is a number of worlds from 1 up, got {limit}")
-    split = possible(theory, given, known or Known(), method=method)
-    found = whole.best(split, theory.atoms, limit, method)
+    how = _how(method, known, budget)
+    split = _possible(theory, given, how)
+    found = whole.best(split, theory.atoms, limit, how)
     if found is None:
-        raise nothing(theory, given)
+        raise nothing(theory, given, budget)
     _, total, rows = found
     worlds = Models(theory.atoms, unpack(rows, len(theory.atoms)), complete=len(rows) == total)
     return theory.score(worlds[0]), worlds
@@ -262,25 +268,27 @@ def draw(
     temperature: float = 1.0,
     method: str = "auto",
     known: Known | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> Bools:
     """Return ``n`` independent draws from P(x | evidence), shape (n, atoms of the theory)."""
     if n < 0:
         raise ValueError(f"n is a number of draws from 0 up, got {n}")
     check_room(n, len(theory.atoms))
-    known = known or Known()
-    split = possible(theory, given, known, method=method, temperature=temperature)
-    rows = whole.draw(split, theory.atoms, n, rng, temperature, method)
+    how = _how(method, known, budget)
+    split = _possible(theory, given, how, temperature)
+    rows = whole.draw(split, theory.atoms, n, rng, temperature, how)
     if rows is None:
-        raise nothing(theory, given)
+        raise nothing(theory, given, budget)
     return unpack(rows, len(theory.atoms))
 
 
 # --- checks at the door ----------------------------------------------------------------------------
 
 
-def _check_method(method: str) -> None:
+def _how(method: str, known: Known | None, budget: Budget) -> whole.How:
     if method not in METHODS:
         raise ValueError(f"expected a method among {', '.join(METHODS)}, got {method!r}")
+    return whole.How(method, known or Known(), budget)
 
 
 def check_listed(theory: Theory, project: Iterable[str] | None, limit: int | None) -> tuple[str, ...] | None:
@@ -303,46 +311,42 @@ def _projected(theory: Theory, project: Iterable[str] | None) -> tuple[str, ...]
 
 
 def _split(
-    theory: Theory, given: Formula | None, known: Known, *, soft: bool = True, first: tuple[str, ...] = ()
+    theory: Theory,
+    given: Formula | None,
+    how: whole.How,
+    *,
+    soft: bool = True,
+    first: tuple[str, ...] = (),
 ) -> Split | None:
     """Return the theory with its evidence, taken apart; None: they clash."""
     if given is not None:
         Problem(theory).check(given, "evidence")
-    return split_of(theory, given, known, soft=soft, first=first)
+    return split_of(theory, given, how.known, how.budget, soft=soft, first=first)
 
 
-def possible(
-    theory: Theory,
-    given: Formula | None,
-    known: Known,
-    *,
-    method: str = "auto",
-    temperature: float = 1.0,
-) -> Split:
+def possible(theory: Theory, given: Formula | None, known: Known, budget: Budget) -> Split:
     """Return the theory with its evidence, taken apart; raise NoWorlds where propagation finds a clash."""
-    _check_method(method)
+    return _possible(theory, given, whole.How(known=known, budget=budget))
+
+
+def _possible(theory: Theory, given: Formula | None, how: whole.How, temperature: float = 1.0) -> Split:
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature is a positive, finite number, got {temperature}")
-    split = _split(theory, given, known)
+    split = _split(theory, given, how)
     if split is None:
-        raise nothing(theory, given)
+        raise nothing(theory, given, how.budget)
     return split
 
 
-def nothing(theory: Theory, given: Formula | None) -> NoWorlds:
+def nothing(theory: Theory, given: Formula | None, budget: Budget) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    return no_worlds(theory, given, max(LEAST, at_most(_BLAME)))
+    return no_worlds(theory, given, budget.at_most(_BLAME).at_least(LEAST))
 
 
 def _weigh(
-    split: Split,
-    temperature: float,
-    method: str,
-    theory: Theory,
-    given: Formula | None,
-    known: Known,
+    split: Split, temperature: float, theory: Theory, given: Formula | None, how: whole.How
 ) -> tuple[int, float]:
-    found = whole.mass(split, temperature, method, known)
+    found = whole.mass(split, temperature, how)
     if found is None:
-        raise nothing(theory, given)
+        raise nothing(theory, given, how.budget)
     return found

@@ -8,7 +8,6 @@ all parts takes a row of each; among the first L worlds only a few parts take an
 from __future__ import annotations
 
 import heapq
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,7 +23,7 @@ from lbm.knowledge.clauses import propagated
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Models
-from lbm.reasoning.clock import spent
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.solvers.sat import SOLVER, Clause
 
@@ -44,23 +43,23 @@ def first_models(
     limit: int,
     *,
     given: Formula | None = None,
-    deadline: float = math.inf,
+    budget: Budget = NO_LIMIT,
 ) -> Models:
     """Return the first ``limit`` models that keep ``given``, as their distinct restrictions to ``names``.
 
     Out of time, those found so far, which are the first ones all the same; if none was, NoAnswer is raised.
     """
     problem = Problem.of(theory, given)
-    clauses = list(problem.written(deadline).rows())
+    clauses = list(problem.written(budget).rows())
     nothing = Models(tuple(names), np.zeros((0, len(names)), bool), complete=True)
-    known = propagated(clauses, lambda: _look(deadline))
+    known = propagated(clauses, lambda: _look(budget))
     if known is None:
         return nothing
     fixed, clauses = known
     place = {name: i for i, name in enumerate(problem.atoms, start=1)}
     kept = [place[name] for name in names]
     with ExitStack() as stack:
-        parts = _parts(clauses, kept, fixed, deadline)
+        parts = _parts(clauses, kept, fixed, budget)
         for part in parts:
             stack.callback(part.close)
             if not part.find():
@@ -84,17 +83,15 @@ def first_models(
     return Models(tuple(names), rows[:limit], complete=in_time and len(rows) <= limit, in_time=in_time)
 
 
-def _look(deadline: float) -> None:
-    if spent(deadline):
+def _look(budget: Budget) -> None:
+    if budget.spent():
         raise NoAnswer("no model was found within the seconds allowed: allow more")
 
 
 # --- parts that share no variable ------------------------------------------------------------------
 
 
-def _parts(
-    clauses: list[Clause], kept: Sequence[int], fixed: dict[int, bool], deadline: float
-) -> list[_Part]:
+def _parts(clauses: list[Clause], kept: Sequence[int], fixed: dict[int, bool], budget: Budget) -> list[_Part]:
     """Return the parts that share no variable; an atom that no clause mentions is in none."""
     if not clauses:
         return []
@@ -110,13 +107,13 @@ def _parts(
     said: dict[int, list[Clause]] = defaultdict(list)
     for clause in clauses:
         said[labels[abs(clause[0])]].append(clause)
-    _look(deadline)
+    _look(budget)
     places: dict[int, list[int]] = defaultdict(list)
     for i, variable in enumerate(kept):
         if variable not in fixed and variable < size and labels[variable] in said:
             places[labels[variable]].append(i)
     return [
-        _Part(some, [kept[i] for i in places.get(label, ())], places.get(label, []), deadline)
+        _Part(some, [kept[i] for i in places.get(label, ())], places.get(label, []), budget)
         for label, some in said.items()
     ]
 
@@ -128,8 +125,8 @@ class _Part:
     ``rows`` holds the models found so far, a value for each variable.
     """
 
-    def __init__(self, clauses: list[Clause], kept: list[int], places: list[int], deadline: float) -> None:
-        self.places, self.deadline = places, deadline
+    def __init__(self, clauses: list[Clause], kept: list[int], places: list[int], budget: Budget) -> None:
+        self.places, self.budget = places, budget
         self.variables = list(dict.fromkeys([*kept, *(abs(x) for clause in clauses for x in clause)]))
         self.kept = len(kept)
         self.rows: list[list[bool]] = []
@@ -221,7 +218,7 @@ class _Part:
         """Return a model, or None if there is none; raise NoAnswer out of time."""
         self._open()
         while True:
-            _look(self.deadline)
+            _look(self.budget)
             self._solver.conf_budget(CONFLICTS)
             answer = self._solver.solve_limited(assumptions=assumptions)
             if answer is False:

@@ -21,7 +21,7 @@ from lbm.knowledge.formula import Formula
 from lbm.knowledge.numbers import Weight, exact_sum, magnitude
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Best
-from lbm.reasoning.clock import deadline_in
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.routes import MAX_WORLDS, Found, find
 
@@ -75,7 +75,7 @@ def best(
         raise ValueError(f"top is a number of worlds from 1 to {MAX_WORLDS} (limit MAX_WORLDS), got {top}")
     if every and top > 1:
         raise ValueError(f"ask for the best {top} worlds or for every optimal one, not for both")
-    deadline = deadline_in(seconds)
+    budget = Budget.of(seconds)
     problem = Problem.of(theory, given)
     if n_jobs == 0:
         raise ValueError("n_jobs is a number of processes from 1 up, or -1 for all cores, got 0")
@@ -83,7 +83,7 @@ def best(
     tell = None if on_better is None else lambda found: on_better(_named(problem, found, every))
     found = find(
         problem,
-        deadline,
+        budget,
         top=top,
         every=every,
         rng=np.random.default_rng(seed),

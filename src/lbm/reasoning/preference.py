@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.clock import deadline_in, halfway
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.problem import Judged, Problem
 from lbm.reasoning.proof import smallest
 from lbm.reasoning.search.routes import find
 
 
 def preferred(
-    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, seconds: float | None = 10.0
+    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, budget: Budget = NO_LIMIT
 ) -> bool | None:
     """Return whether ``query`` is true in every best world of those that keep the evidence.
 
@@ -25,18 +25,17 @@ def preferred(
     >>> preferred(Theory(["a ^ b", (2, "a"), (1, "b")]), parse("a"))
     True
     """
-    deadline = deadline_in(seconds)
     problem = _checked(theory, query, given)
-    every = find(problem, halfway(deadline))
+    every = find(problem, budget.half())
     if not every.worlds:
         return None
     if every.optimal and not holds(query, every.worlds[0].named(problem.atoms)):
         return False
-    return _loses_more(problem.given(~query), every.lost, every.bound, deadline)[0]
+    return _loses_more(problem.given(~query), every.lost, every.bound, budget)[0]
 
 
 def why_preferred(
-    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, seconds: float | None = 10.0
+    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, budget: Budget = NO_LIMIT
 ) -> tuple[tuple[int, ...], bool]:
     """Return numbers of statements that make ``query`` true in every best world, and whether all are needed.
 
@@ -50,9 +49,9 @@ def why_preferred(
     >>> why_preferred(Theory(["a -> b", (2, "a"), (1, "c"), "d"]), parse("b"))
     ((0, 1), True)
     """
-    deadline = deadline_in(seconds)
+    seconds = budget.seconds()
     whole = _checked(theory, query, given)
-    every = find(whole, halfway(deadline))
+    every = find(whole, budget.half())
     if not every.optimal:
         raise NoAnswer(f"the best world was not proven to be best within {seconds} seconds: allow more")
     problem = whole.given(~query)
@@ -67,7 +66,7 @@ def why_preferred(
             return False
         part = Theory.from_parts(whole.atoms, tuple(whole.theory.statements[i] for i in kept))
         few = Problem(part, against, digits=problem.digits)
-        answer, world = _loses_more(few, every.lost, every.lost, deadline)
+        answer, world = _loses_more(few, every.lost, every.lost, budget)
         if world is not None and answer is False:
             witnesses.append(problem.look(world.values))
         return answer
@@ -88,9 +87,7 @@ def _checked(theory: Theory | Problem, query: Formula, given: Formula | None) ->
     return Problem.of(theory, given)
 
 
-def _loses_more(
-    problem: Problem, lost: int, bound: int, deadline: float
-) -> tuple[bool | None, Judged | None]:
+def _loses_more(problem: Problem, lost: int, bound: int, budget: Budget) -> tuple[bool | None, Judged | None]:
     """Return whether every world loses more than ``lost``, or else one that loses at most ``bound``.
 
     None: neither was proven in time.
@@ -100,7 +97,7 @@ def _loses_more(
         return proven > lost or (least is not None and least <= bound)
 
     try:
-        found = find(problem, deadline, enough=enough)
+        found = find(problem, budget, enough=enough)
     except NoWorlds:
         return True, None
     if found.bound > lost:

@@ -18,14 +18,14 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.errors import NoAnswer, UnknownAtom
+from lbm.errors import UnknownAtom
 from lbm.knowledge.clauses import Clauses, OnStep, as_clause, definitional, whole_numbers
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.numbers import digits_of, whole
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.truths import Truths
 from lbm.knowledge.weighted import check_cells, clausal, conjuncts, counter_cells, parts_of
-from lbm.reasoning.clock import looks, share_of_time, spent, tick
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.solvers.sat import Clause, Session, turn
 
 Bools = NDArray[np.bool_]
@@ -152,8 +152,8 @@ class _Ready:
         """Return literals, names with values, as numbers."""
         return [self.place[name] if wanted else -self.place[name] for name, wanted in literals]
 
-    def write(self, deadline: float) -> Clauses:
-        """Return the hard statements as clauses; raise NoAnswer if the deadline passes before that.
+    def write(self, budget: Budget) -> Clauses:
+        """Return the hard statements as clauses; raise NoAnswer if the time is over before that.
 
         Definitions come first, then one clause for each statement.
         """
@@ -163,7 +163,7 @@ class _Ready:
             check_cells(*deep.values())
             free, parts = len(self.place) + 1, dict[Formula, int]()
             definitions, roots, free = definitional(
-                list(deep.values()), self.place, free, looks(deadline), known=parts
+                list(deep.values()), self.place, free, budget.look, known=parts
             )
             clauses = clauses.where(self.hard[clauses.owners])
             if deep:
@@ -172,14 +172,14 @@ class _Ready:
             self.written, self.parts = clauses, parts
         return self.written
 
-    def asked(self, deadline: float) -> Session:
+    def asked(self, budget: Budget) -> Session:
         """Return the solver that has read the hard formulae; raise NoAnswer if there is no time for that."""
-        with turn(self.lock, deadline):
+        with turn(self.lock, budget):
             session = self.session
             if session is None or session.worn:
-                written = self.write(deadline)
+                written = self.write(budget)
                 session = Session(self.place, written.variables + 1, dict(self.parts))
-                session.add(written.rows(), deadline)
+                session.add(written.rows(), budget)
                 self.session = session
             return session
 
@@ -236,26 +236,26 @@ class Problem:
             if name not in place:
                 raise UnknownAtom(name, self.theory.atoms)
 
-    def written(self, deadline: float) -> Clauses:
+    def written(self, budget: Budget) -> Clauses:
         """Return hard statements and evidence as clauses; raise NoAnswer if that is not done in time.
 
         Definitions come first, then the evidence, then one clause for each statement.
         """
-        bare = self._ready.write(deadline)
+        bare = self._ready.write(budget)
         if self.evidence is None:
             return bare
         check_cells(self.evidence)
         more, (root,), free = definitional(
-            [self.evidence], self._ready.place, bare.variables + 1, looks(deadline)
+            [self.evidence], self._ready.place, bare.variables + 1, budget.look
         )
         said = bare.owners >= 0
         definitions = bare.where(~said)
         return _behind([*definitions.rows(), *more, [root]], free, bare.where(said))
 
-    def session(self, deadline: float) -> tuple[Session, list[int]]:
+    def session(self, budget: Budget) -> tuple[Session, list[int]]:
         """Return the solver that has read the hard formulae, and the evidence as its assumptions."""
-        session = self._ready.asked(deadline)
-        return session, [] if self.evidence is None else session.literals(self.evidence, deadline)
+        session = self._ready.asked(budget)
+        return session, [] if self.evidence is None else session.literals(self.evidence, budget)
 
     def truth(self, values: Sequence[bool] | Bools) -> Bools:
         """Return which statements are true where the atoms have these values, shape (statements,)."""
@@ -369,21 +369,11 @@ class Problem:
         weights = [abs(self.weights[number]) for number in world.broken if number in numbers]
         return sum(weights) if all(weights) else math.inf
 
-    def clauses(self) -> Clauses:
-        """Return clauses that say the same, definitions included, their weights times 10^digits.
-
-        It looks at the clock on the way.
-        """
+    def clauses(self, budget: Budget = NO_LIMIT) -> Clauses:
+        """Return clauses that say the same, definitions included, their weights times 10^digits."""
 
         def on_step(cells: int) -> OnStep:
-            enough = share_of_time(0.5) if cells > MANY_CELLS else math.inf  # the rest needs no clauses
-
-            def look() -> None:
-                tick()
-                if spent(enough):
-                    raise NoAnswer("the clauses were not written down in time: allow more seconds")
-
-            return look
+            return budget.half().look if cells > MANY_CELLS else budget.tick  # the rest needs no clauses
 
         def parts() -> Iterator[tuple[Formula, int]]:
             said = parts_of(self.theory, lambda weight: whole(weight, self.digits))
@@ -391,7 +381,7 @@ class Problem:
             mine = said if self.theory.clauses is None else ()
             for number, part in enumerate(chain(mine, ((formula, 0) for formula in evidence))):
                 if not number % _LOOK:
-                    tick()
+                    budget.tick()
                 yield part
 
         found = clausal(self.theory.atoms, parts(), batch=_LOOK, on_step=on_step)

@@ -14,7 +14,7 @@ from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Proof
-from lbm.reasoning.clock import deadline_in
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.problem import MANY_CELLS, Problem
 from lbm.reasoning.solvers.sat import Meanwhile, Solver
 
@@ -23,18 +23,18 @@ _EACH: Final = 8  # of them for each cardinality
 
 
 def satisfiable(
-    theory: Theory | Problem, *, given: Formula | None = None, seconds: float | None = None
+    theory: Theory | Problem, *, given: Formula | None = None, budget: Budget = NO_LIMIT
 ) -> bool | None:
-    """Return whether some world keeps every hard formula and ``given``; None: no answer within ``seconds``.
+    """Return whether some world keeps every hard formula and ``given``; None: no answer in time.
 
     >>> satisfiable(Theory(["a | b", "~a", (5, "~b")]))
     True
     """
-    return _decide(Problem.of(theory, given), deadline_in(seconds))[0]
+    return _decide(Problem.of(theory, given), budget)[0]
 
 
 def find_model(
-    theory: Theory | Problem, *, given: Formula | None = None, seconds: float | None = None
+    theory: Theory | Problem, *, given: Formula | None = None, budget: Budget = NO_LIMIT
 ) -> dict[str, bool] | None:
     """Return a world that keeps every hard formula and ``given``; None: there is none, or none in time.
 
@@ -42,7 +42,7 @@ def find_model(
     {'a': True, 'b': True}
     """
     problem = Problem.of(theory, given)
-    values = _decide(problem, deadline_in(seconds))[1]
+    values = _decide(problem, budget)[1]
     return None if values is None else problem.named(values)
 
 
@@ -84,7 +84,7 @@ def simple_model(problem: Problem) -> list[bool] | None:
 
 
 def refuted_literals(
-    theory: Theory | Problem, literals: Iterable[tuple[str, bool]], *, seconds: float | None = None
+    theory: Theory | Problem, literals: Iterable[tuple[str, bool]], *, budget: Budget = NO_LIMIT
 ) -> set[tuple[str, bool]]:
     """Return those literals, names with values, that no model of the hard formulae has; unproven ones not.
 
@@ -96,15 +96,15 @@ def refuted_literals(
     ... }
     True
     """
-    problem, deadline = Problem.of(theory), deadline_in(seconds)
+    problem = Problem.of(theory)
     place = {name: i for i, name in enumerate(problem.atoms, start=1)}
     open_ = {place[name] if value else -place[name]: (name, value) for name, value in literals}
     found = set()
     with suppress(NoAnswer):
-        session, assumptions = problem.session(deadline)
+        session, assumptions = problem.session(budget)
         while open_:
             literal = next(iter(open_))
-            values = session.solve([*assumptions, literal], deadline)
+            values = session.solve([*assumptions, literal], budget)
             if values is None:
                 break
             if isinstance(values, list):
@@ -116,16 +116,16 @@ def refuted_literals(
     return found
 
 
-def clash(theory: Theory | Problem, *, seconds: float | None = None) -> tuple[int, ...] | None:
+def clash(theory: Theory | Problem, *, budget: Budget = NO_LIMIT) -> tuple[int, ...] | None:
     """Return a clash (minimal unsatisfiable subset, MUS): hard statements that no world satisfies together.
 
     Their numbers are returned. The set is minimal: leave any one out and the others can be satisfied. Empty:
-    the theory is satisfiable. None: no answer within ``seconds``.
+    the theory is satisfiable. None: no answer in time.
 
     >>> clash(Theory(["a", "c -> a", "a -> b", (3, "c"), "~b"]))
     (0, 2, 4)
     """
-    found = prove(theory, seconds=seconds)
+    found = prove(theory, budget=budget)
     return found.why if found.satisfiable or found.minimal else None
 
 
@@ -134,7 +134,7 @@ def prove(
     *,
     given: Formula | None = None,
     why: bool = True,
-    seconds: float | None = None,
+    budget: Budget = NO_LIMIT,
     meanwhile: Meanwhile | None = None,
 ) -> Proof:
     """Return whether the hard formulae are satisfiable, by which world, or the clash as small as time allows.
@@ -147,32 +147,32 @@ def prove(
     >>> prove(Theory(["a -> b", "c", "b -> d"]), given=parse("a & ~d")).why
     (0, 2)
     """
-    problem, deadline = Problem.of(theory, given), deadline_in(seconds)
-    answer, values = _decide(problem, deadline, meanwhile)
+    problem = Problem.of(theory, given)
+    answer, values = _decide(problem, budget, meanwhile)
     if answer is False:
-        clash, minimal = _shrink(problem, deadline) if why else ((), False)
+        clash, minimal = _shrink(problem, budget) if why else ((), False)
         return Proof("unsatisfiable", clash, minimal, theory=problem.theory)
     world = None if values is None else problem.named(values)
     return Proof("satisfiable" if answer else None, world=world, theory=problem.theory)
 
 
-def no_worlds(theory: Theory | Problem, given: Formula | None, seconds: float | None) -> NoWorlds:
+def no_worlds(theory: Theory | Problem, given: Formula | None, budget: Budget) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    if given is not None and satisfiable(theory, seconds=seconds) is False:
+    if given is not None and satisfiable(theory, budget=budget) is False:
         given = None
     return NoWorlds(given)
 
 
 def _decide(
-    problem: Problem, deadline: float, meanwhile: Meanwhile | None = None
+    problem: Problem, budget: Budget, meanwhile: Meanwhile | None = None
 ) -> tuple[bool | None, list[bool] | None]:
     """Return whether there is a world, or None if time ran out; and the world, tried on the formulae."""
     simple = simple_model(problem)
     if simple is not None:
         return True, simple
     try:
-        session, assumptions = problem.session(deadline)
-        values = session.solve(assumptions, deadline, meanwhile)
+        session, assumptions = problem.session(budget)
+        values = session.solve(assumptions, budget, meanwhile)
     except NoAnswer:
         return None, None
     if values is None or isinstance(values, bool):
@@ -181,20 +181,20 @@ def _decide(
     return True, values
 
 
-def _shrink(problem: Problem, deadline: float) -> tuple[tuple[int, ...], bool]:
+def _shrink(problem: Problem, budget: Budget) -> tuple[tuple[int, ...], bool]:
     """Return a clash of statements known to be unsatisfiable, and whether every member is proven necessary.
 
     A selector turns each statement on; a solver that refuses a set of selectors names those it used.
     """
     try:
-        written = problem.written(deadline)
+        written = problem.written(budget)
     except NoAnswer:
         return (), False
     owners, free = written.owners.tolist(), written.variables + 1
     numbers = [number for number in owners if number >= 0]
     selectors = range(free, free + len(numbers))
     waiting = iter(selectors)
-    with closing(Solver(deadline)) as solver:
+    with closing(Solver(budget)) as solver:
         solver.add(
             clause if number < 0 else [*clause, -next(waiting)]
             for number, clause in zip(owners, written.rows(), strict=True)

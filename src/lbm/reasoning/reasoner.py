@@ -12,7 +12,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import update_wrapper
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
@@ -25,8 +25,8 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
 from lbm.reasoning.answers import Answer, Best, Draws, Estimate, Marginals, Models, Proof, Worlds
 from lbm.reasoning.assign import assign
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
-from lbm.reasoning.clock import deadline_in, halfway, left, partway, spent, until
 from lbm.reasoning.components.rows import MAX_LISTED, check_room
 from lbm.reasoning.components.trees import Trees, Weighed
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
@@ -69,10 +69,10 @@ class _Effort:
 
     method: str
     sweeps: int | None
-    deadline: float
+    budget: Budget
     rng: np.random.Generator
 
-    def either(self, exactly: Callable[[], _T], by_chains: Callable[[str], _T]) -> _T:
+    def either(self, exactly: Callable[[Budget], _T], by_chains: Callable[[str], _T]) -> _T:
         """Return an exact answer or, if that is too much or not wanted, one by chains, told the reason.
 
         Where both are allowed, the exact one has half of the time.
@@ -80,16 +80,14 @@ class _Effort:
         note = ""
         if self.method in ("auto", "exact"):
             try:
-                with until(halfway(self.deadline) if self.method == "auto" else self.deadline):
-                    return exactly()
+                return exactly(self.budget.half() if self.method == "auto" else self.budget)
             except (TooManyWorlds, NoAnswer) as error:
                 if self.method == "exact":
                     raise
                 note = (
                     str(error) if isinstance(error, TooManyWorlds) else "that takes more time than there is"
                 )
-        with until(self.deadline):
-            return by_chains(note)
+        return by_chains(note)
 
     def chains(
         self, about: Distribution, run: Callable[[str, Bools | None, dict[str, Any]], _Run[_T]], note: str
@@ -99,12 +97,12 @@ class _Effort:
         ``run`` gets the method, worlds to begin in beside those that are known, and limits. Where plain
         chains do not agree, tempered ones follow, and begin where some of the plain ones ended.
         """
-        limits: dict[str, Any] = {"sweeps": self.sweeps, "deadline": self.deadline}
+        limits: dict[str, Any] = {"sweeps": self.sweeps, "budget": self.budget}
         chosen = self.method in ("collapsed", "tempered", "gibbs")
         how = self.method if chosen else "collapsed"
         tempering = not chosen and self.sweeps is None and about.name == "logical"
         found, good, ran = run(how, None, {**limits, **_FIRST_TRY} if tempering else limits)
-        if tempering and not good and not spent(self.deadline):
+        if tempering and not good and not self.budget.spent():
             note = "; ".join(filter(None, [note, "plain chains did not agree"]))
             with suppress(NoAnswer):  # too late: then what plain chains say must do
                 found, _, ran = run("tempered", ran.ends, limits)
@@ -182,16 +180,16 @@ class Reasoner:
         >>> lbm.count(lbm.Theory.parse("a | b | c"), given="~a")
         3
         """
-        evidence, deadline = self._evidence(given), deadline_in(seconds)
+        evidence, budget = self._evidence(given), Budget.of(seconds)
         kept = self._projected(project)
         aside = ganak_installed()
         try:
-            with until(halfway(deadline) if aside else deadline):
-                return exact.count(self.theory, given=evidence, project=kept, known=self._known)
+            part = budget.half() if aside else budget
+            return exact.count(self.theory, given=evidence, project=kept, known=self._known, budget=part)
         except (TooManyWorlds, NoAnswer):
             from lbm.reasoning.solvers.counters import count_aside
 
-            number = count_aside(self.theory, evidence, kept, deadline) if aside else None
+            number = count_aside(self.theory, evidence, kept, budget) if aside else None
             if number is None:
                 raise
             return number
@@ -215,29 +213,33 @@ class Reasoner:
         >>> list(lbm.models(lbm.Theory.parse("a ^ b")))
         [{'a': False, 'b': True}, {'a': True, 'b': False}]
         """
-        evidence, kept, deadline = self._evidence(given), self._projected(project), deadline_in(seconds)
+        evidence, kept, budget = self._evidence(given), self._projected(project), Budget.of(seconds)
         exact.check_listed(self.theory, kept, limit)
         if limit is not None and limit <= FEW:
             try:
-                return self._first(evidence, kept, limit, deadline)
+                return self._first(evidence, kept, limit, budget)
             except LimitExceeded:  # no clauses of that size: exact methods may do without
-                with until(deadline):
-                    return exact.models(
-                        self.theory, given=evidence, project=kept, limit=limit, known=self._known
-                    )
+                return self._listed(evidence, kept, limit, budget)
         try:
-            with until(halfway(deadline)):
-                return exact.models(self.theory, given=evidence, project=kept, limit=limit, known=self._known)
+            return self._listed(evidence, kept, limit, budget.half())
         except (TooManyWorlds, NoAnswer) as error:
             if isinstance(error, TooManyWorlds) and error.limit == "MAX_LISTED":
                 raise
             try:
-                return self._first(evidence, kept, limit, deadline)
+                return self._first(evidence, kept, limit, budget)
             except LimitExceeded:
                 raise error from None
 
+    def _listed(
+        self, given: Formula | None, kept: Iterable[str] | None, limit: int | None, budget: Budget
+    ) -> Models:
+        """Return the models as exact methods list them."""
+        return exact.models(
+            self.theory, given=given, project=kept, limit=limit, known=self._known, budget=budget
+        )
+
     def _first(
-        self, given: Formula | None, kept: Iterable[str] | None, limit: int | None, deadline: float
+        self, given: Formula | None, kept: Iterable[str] | None, limit: int | None, budget: Budget
     ) -> Models:
         """Return the first models as a SAT solver finds them."""
         from lbm.reasoning.listing import first_models
@@ -247,7 +249,7 @@ class Reasoner:
         if limit is not None:
             check_room(limit, len(names))
         found = first_models(
-            self._problem, names, most if limit is None else limit, given=given, deadline=deadline
+            self._problem, names, most if limit is None else limit, given=given, budget=budget
         )
         if limit is None and found.in_time and not found.complete:
             check_room(most + 1, len(names))
@@ -333,7 +335,7 @@ class Reasoner:
         if mode == "preferred":
             return self.settle(query, given=given, mode=mode, seconds=seconds).follows
         asked, evidence = self._formula(query, "query"), self._evidence(given)
-        found = follows(self._problem, asked, given=evidence, deadline=deadline_in(seconds))
+        found = follows(self._problem, asked, given=evidence, budget=Budget.of(seconds))
         if found is None:
             raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
         return found
@@ -350,9 +352,7 @@ class Reasoner:
         """Return what is proven of a formula, with its reasons or a world that speaks against it."""
         _check_choice("mode", mode, MODES)
         asked, evidence = self._formula(query, "query"), self._evidence(given)
-        found = settle(
-            self._problem, asked, given=evidence, mode=mode, why=why, deadline=deadline_in(seconds)
-        )
+        found = settle(self._problem, asked, given=evidence, mode=mode, why=why, budget=Budget.of(seconds))
         if found.status is None:
             raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
         return found
@@ -412,7 +412,7 @@ class Reasoner:
         about = self._about(distribution, temperature, confidence)
         effort = _effort(method, sweeps, seconds, seed)
         if about.name == "logical" and method in ("auto", "exact") and not why:
-            weighed = self._weighed(asked, evidence, temperature, effort.deadline)
+            weighed = self._weighed(asked, evidence, temperature, effort.budget)
             if weighed is not None:
                 found = weighed.probability
                 return Answer(
@@ -432,29 +432,30 @@ class Reasoner:
                 given=evidence,
                 mode="entailed",
                 why=why,
-                deadline=partway(effort.deadline, _FOR_STATUS),
+                budget=effort.budget.part(_FOR_STATUS),
             )
         except NoWorlds:
             if about.name == "logical":
                 raise
             settled = Proof(None)  # in a machine, worlds that break hard formulae have their share too
 
-        def exactly() -> dict[str, Any]:
-            found = about.probability(asked, evidence)
+        def exactly(budget: Budget) -> dict[str, Any]:
+            found = about.probability(asked, evidence, budget)
             return {"probability": found, "interval": (found, found), "method": "exact"}
 
         def by_chains(note: str) -> dict[str, Any]:
             from lbm.reasoning.sampling import estimates
 
-            known = about.settled(evidence)
+            known = about.settled(evidence, effort.budget)
 
             def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[Estimate]:
-                problem = about.problem(asked, evidence, how, effort.rng, ends)
-                told, ran = estimates.ask(problem, assign(asked, known), effort.rng, **limits)
+                problem = about.problem(asked, evidence, how, effort.rng, effort.budget, ends)
+                left = assign(asked, known, effort.budget)
+                told, ran = estimates.ask(problem, left, effort.rng, **limits)
                 return told, told.converged, ran
 
             # Whatever chains leave of the time is for the status.
-            part = _Effort(effort.method, effort.sweeps, partway(effort.deadline, _FOR_CHAINS), effort.rng)
+            part = replace(effort, budget=effort.budget.part(_FOR_CHAINS))
             found, done, _, note = part.chains(about, run, note)
             return {
                 "probability": found.probability,
@@ -471,7 +472,7 @@ class Reasoner:
         else:
             parts = effort.either(exactly, by_chains)
         if settled.status == "undecided":
-            settled = prefer(settled, self._problem, why=why, deadline=effort.deadline)
+            settled = prefer(settled, self._problem, why=why, budget=effort.budget)
         return Answer(
             query=asked,
             given=evidence,
@@ -483,27 +484,25 @@ class Reasoner:
         )
 
     def _weighed(
-        self, query: Formula, given: Formula | None, temperature: float, deadline: float
+        self, query: Formula, given: Formula | None, temperature: float, budget: Budget
     ) -> Weighed | None:
         """Return what tables kept ready say of a query, all at once; None: its theory is too large for that.
 
         It may take no longer than a solver is given for the status alone.
         """
-        limit = partway(deadline, _FOR_STATUS)
+        part = budget.part(_FOR_STATUS)
 
         def make() -> Trees:
-            return Trees(exact.possible(self.theory, None, self._known), temperature)
+            return Trees(exact.possible(self.theory, None, self._known, part), temperature)
 
-        with suppress(NoAnswer, TooManyWorlds), until(limit):
+        with suppress(NoAnswer, TooManyWorlds):
             trees = self._trees.get(temperature, make)
-            found = trees.weigh(query, given)
+            found = trees.weigh(query, given, part)
             possible = trees.satisfiable
             if found is not None and possible is None:  # a solver is quicker about all the others
-                possible = self._known.get(
-                    "satisfiable", lambda: satisfiable(self._problem, seconds=left(limit))
-                )
+                possible = self._known.get("satisfiable", lambda: satisfiable(self._problem, budget=part))
             if found is None or possible is False:
-                raise exact.nothing(self.theory, given)
+                raise exact.nothing(self.theory, given, part)
             return found if possible else None
         return None
 
@@ -537,18 +536,19 @@ class Reasoner:
             from lbm.reasoning.sampling import estimates
 
             def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[dict[str, Estimate]]:
-                problem = about.problem(None, evidence, how, effort.rng, ends)
+                problem = about.problem(None, evidence, how, effort.rng, effort.budget, ends)
                 told, ran = estimates.marginals(problem, effort.rng, **limits)
                 return told, all(one.converged for one in told.values()), ran
 
             each, done, _, note = effort.chains(about, run, note)
-            chances = {name: float(value) for name, value in about.settled(evidence).items()}
+            chances = {name: float(value) for name, value in about.settled(evidence, effort.budget).items()}
             chances.update((name, found.probability) for name, found in each.items())
             ordered = {name: chances[name] for name in self.theory.atoms}
             return Marginals(ordered, each, method="sampled", sweeps=done, note=note, **about.said)
 
         return effort.either(
-            lambda: Marginals(about.marginals(evidence), method="exact", **about.said), by_chains
+            lambda budget: Marginals(about.marginals(evidence, budget), method="exact", **about.said),
+            by_chains,
         )
 
     def log_partition(
@@ -586,16 +586,15 @@ class Reasoner:
                     "population annealing weighs models of a theory, not the worlds of a machine: "
                     "ask for method='exact'"
                 )
-            with until(effort.deadline):
-                return about.log_partition(evidence)
+            return about.log_partition(evidence, effort.budget)
 
         def by_population(note: str) -> float:
             from lbm.reasoning.sampling.partition import log_partition
 
-            split = exact.possible(self.theory, evidence, self._known)
-            return log_partition(split, temperature, effort.rng, note)
+            split = exact.possible(self.theory, evidence, self._known, effort.budget)
+            return log_partition(split, temperature, effort.rng, effort.budget, note)
 
-        return effort.either(lambda: about.log_partition(evidence), by_population)
+        return effort.either(lambda budget: about.log_partition(evidence, budget), by_population)
 
     def log_probability(
         self,
@@ -615,11 +614,10 @@ class Reasoner:
         >>> round(lbm.log_probability(lbm.Theory.parse("a | b"), {"a": True, "b": False}), 6)
         -1.098612
         """
-        deadline = deadline_in(seconds)
+        budget = Budget.of(seconds)
         evidence = self._evidence(given)
         about = self._about(distribution, temperature, confidence)
-        with until(deadline):
-            return about.log_probability(world, evidence)
+        return about.log_probability(world, evidence, budget)
 
     def sample(
         self,
@@ -662,13 +660,13 @@ class Reasoner:
             from lbm.reasoning.sampling import estimates
 
             def run(how: str, ends: Bools | None, limits: dict[str, Any]) -> _Run[tuple[Any, ...]]:
-                problem = about.problem(None, evidence, how, effort.rng, ends)
+                problem = about.problem(None, evidence, how, effort.rng, effort.budget, ends)
                 states, found, ran = estimates.draw(problem, n, effort.rng, **limits)
                 return (problem.atoms, states, found), found.converged, ran
 
             (atoms, states, found), done, how, note = effort.chains(about, run, note)
             columns = dict(zip(atoms, states.T, strict=True))
-            known = about.settled(evidence)
+            known = about.settled(evidence, effort.budget)
             array = np.zeros((n, len(names)), bool)
             for i, name in enumerate(names):
                 array[:, i] = columns[name] if name in columns else known[name]
@@ -681,10 +679,11 @@ class Reasoner:
                 raise WrongDistribution(
                     "annealing finds models of a theory, not states of a machine: ask for method='collapsed'"
                 )
-            with until(effort.deadline):
-                array, done = harvest(self.theory, n, effort.rng, given=evidence, deadline=effort.deadline)
+            array, done = harvest(self.theory, n, effort.rng, given=evidence, budget=effort.budget)
             return say(array, FAST, sweeps=done)
-        return effort.either(lambda: say(about.draw(n, effort.rng, evidence), "exact"), by_chains)
+        return effort.either(
+            lambda budget: say(about.draw(n, effort.rng, evidence, budget), "exact"), by_chains
+        )
 
     def uniformity(
         self, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
@@ -710,7 +709,7 @@ class Reasoner:
             )
         if not len(draws):
             raise ValueError("expected one world at least, got none")
-        return distance(self.theory, draws.array, evidence, deadline_in(seconds))
+        return distance(self.theory, draws.array, evidence, Budget.of(seconds))
 
     def distance(self, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS) -> Distance:
         """Return what :meth:`uniformity` returns: its name in version 0.1, which goes in 0.3."""
@@ -761,7 +760,7 @@ def _effort(
     _check_choice("method", method, methods)
     if sweeps is not None and sweeps < 1:
         raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
-    return _Effort(method, sweeps, deadline_in(seconds), np.random.default_rng(seed))
+    return _Effort(method, sweeps, Budget.of(seconds), np.random.default_rng(seed))
 
 
 # --- the questions as functions of a theory --------------------------------------------------------

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import clock
 from lbm.reasoning.answers import Proof
-from lbm.reasoning.clock import LEAST, left, spent
+from lbm.reasoning.budget import LEAST, NO_LIMIT, Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import no_worlds, prove, satisfiable
 
 
 def follows(
-    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, deadline: float = math.inf
+    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, budget: Budget = NO_LIMIT
 ) -> bool | None:
     """Return whether a formula is true in every model that keeps the evidence; None: not settled in time.
 
@@ -26,15 +24,15 @@ def follows(
     >>> follows(Theory(["a -> b", (2, "a")]), parse("b"), given=parse("a"))
     True
     """
-    if spent(deadline):
+    if budget.spent():
         return None
     problem = Problem.of(theory, given)
-    without = satisfiable(problem, given=~query, seconds=left(deadline))
+    without = satisfiable(problem, given=~query, budget=budget)
     if without is not False:
         return None if without is None else False
-    some = satisfiable(problem, seconds=left(deadline))
+    some = satisfiable(problem, budget=budget)
     if some is False:
-        raise nothing(theory, given, deadline)
+        raise nothing(theory, given, budget)
     return some
 
 
@@ -45,7 +43,7 @@ def settle(
     given: Formula | None = None,
     mode: str = "preferred",
     why: bool = False,
-    deadline: float = math.inf,
+    budget: Budget = NO_LIMIT,
 ) -> Proof:
     """Return the status of a formula among the models that keep the evidence; raise NoWorlds if none does.
 
@@ -62,51 +60,51 @@ def settle(
     """
     theory = Problem.of(theory)
     found = Proof(None, theory=theory.theory, query=query, given=given, mode=mode)
-    if spent(deadline):
+    if budget.spent():
         return found
     problem, against = Problem.of(theory, given), ~query
-    without = prove(problem.given(against), why=why, seconds=left(deadline))
-    if without.satisfiable is None or spent(deadline):
+    without = prove(problem.given(against), why=why, budget=budget)
+    if without.satisfiable is None or budget.spent():
         return found
-    within = prove(problem.given(~against), why=why and without.satisfiable, seconds=left(deadline))
+    within = prove(problem.given(~against), why=why and without.satisfiable, budget=budget)
     found = replace(found, world=without.world)
     if within.satisfiable is None:
         return found
     if not (without.satisfiable or within.satisfiable):
-        raise nothing(theory, given, deadline)
+        raise nothing(theory, given, budget)
     for status, proof in (("entailed", without), ("refuted", within)):
         if not proof.satisfiable:
             return replace(found, status=status, why=proof.why, minimal=proof.minimal)
-    if spent(deadline):
+    if budget.spent():
         return found
     found = replace(found, status="undecided")
-    return prefer(found, theory, why=why, deadline=deadline) if mode == "preferred" else found
+    return prefer(found, theory, why=why, budget=budget) if mode == "preferred" else found
 
 
 def prefer(
-    undecided: Proof, theory: Theory | Problem, *, why: bool = False, deadline: float = math.inf
+    undecided: Proof, theory: Theory | Problem, *, why: bool = False, budget: Budget = NO_LIMIT
 ) -> Proof:
     """Return whether a formula that is neither entailed nor refuted is preferred, and why."""
     theory, query, given = Problem.of(theory), undecided.query, undecided.given
     if query is None or not theory.has_soft:
         return undecided
-    if spent(deadline):
+    if budget.spent():
         return replace(undecided, status=None)
     from lbm.reasoning.preference import preferred as is_preferred
     from lbm.reasoning.preference import why_preferred
 
-    best = is_preferred(theory, query, given=given, seconds=left(deadline))
+    best = is_preferred(theory, query, given=given, budget=budget)
     if best is None:
         return replace(undecided, status=None)
     if not best:
         return undecided
     found = replace(undecided, status="preferred")
-    if not why or spent(deadline):
+    if not why or budget.spent():
         return found
-    numbers, minimal = why_preferred(theory, query, given=given, seconds=left(deadline))
+    numbers, minimal = why_preferred(theory, query, given=given, budget=budget)
     return replace(found, why=numbers, minimal=minimal)
 
 
-def nothing(theory: Theory | Problem, given: Formula | None, deadline: float = math.inf) -> NoWorlds:
+def nothing(theory: Theory | Problem, given: Formula | None, budget: Budget) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    return no_worlds(theory, given, left(max(deadline, clock.now() + LEAST)))
+    return no_worlds(theory, given, budget.at_least(LEAST))

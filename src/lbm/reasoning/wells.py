@@ -27,6 +27,7 @@ from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import Formula, holds
 from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.rows import check_room
 from lbm.reasoning.landscape.precise import ATOMS, QUANTUM, AllWorlds, is_coarse
 from lbm.reasoning.landscape.whole import Question
@@ -35,7 +36,12 @@ __all__ = ["draw", "log_partition", "log_probability", "marginals", "probability
 
 
 def log_partition(
-    machine: Machine, *, given: Formula | None = None, confidence: float = 5.0, temperature: float = 1.0
+    machine: Machine,
+    *,
+    given: Formula | None = None,
+    confidence: float = 5.0,
+    temperature: float = 1.0,
+    budget: Budget = NO_LIMIT,
 ) -> float:
     """Return log Z, Z = Σ exp(-F(x)) over the worlds that keep the evidence.
 
@@ -44,7 +50,7 @@ def log_partition(
     >>> log_partition(machine) == math.log((1 + math.exp(-2.5)) + (1 + math.exp(2.5)))
     True
     """
-    return Question.of(machine, confidence, temperature).possible(given).log
+    return Question.of(machine, confidence, temperature, budget).possible(given).log
 
 
 def log_probability(
@@ -54,9 +60,10 @@ def log_probability(
     given: Formula | None = None,
     confidence: float = 5.0,
     temperature: float = 1.0,
+    budget: Budget = NO_LIMIT,
 ) -> float:
     """Return log P(world | evidence) of a world over the declared atoms; minus infinity if it breaks it."""
-    question = Question.of(machine, confidence, temperature)
+    question = Question.of(machine, confidence, temperature, budget)
     known = set(machine.declared)
     for name in world:
         if name not in known:
@@ -88,6 +95,7 @@ def probability(
     given: Formula | None = None,
     confidence: float = 5.0,
     temperature: float = 1.0,
+    budget: Budget = NO_LIMIT,
 ) -> float:
     """Return P(query | evidence): Σ exp(-F(x)) over the worlds that keep both, over that of the evidence.
 
@@ -98,7 +106,7 @@ def probability(
     >>> round(probability(machine, lbm.parse("b"), given=lbm.parse("a")), 3)
     0.924
     """
-    question = Question.of(machine, confidence, temperature)
+    question = Question.of(machine, confidence, temperature, budget)
     question.check(query, "query")
     worlds = _precisely(question, given)
     if worlds is not None:
@@ -129,7 +137,12 @@ def probability(
 
 
 def marginals(
-    machine: Machine, *, given: Formula | None = None, confidence: float = 5.0, temperature: float = 1.0
+    machine: Machine,
+    *,
+    given: Formula | None = None,
+    confidence: float = 5.0,
+    temperature: float = 1.0,
+    budget: Budget = NO_LIMIT,
 ) -> dict[str, float]:
     """Return P(atom | evidence) of every declared atom, in the machine's order.
 
@@ -138,7 +151,7 @@ def marginals(
     >>> {name: round(chance, 3) for name, chance in marginals(machine, confidence=50).items()}
     {'a': 0.333, 'b': 0.667, 'c': 0.5}
     """
-    question = Question.of(machine, confidence, temperature)
+    question = Question.of(machine, confidence, temperature, budget)
     worlds = _precisely(question, given)
     if worlds is not None:
         weights = worlds.weights(worlds.true(given))
@@ -159,12 +172,13 @@ def draw(
     given: Formula | None = None,
     confidence: float = 5.0,
     temperature: float = 1.0,
+    budget: Budget = NO_LIMIT,
 ) -> Bools:
     """Return ``n`` independent draws from P(x | evidence), shape (n, declared atoms)."""
     if n < 0:
         raise ValueError(f"n is a number of draws from 0 up, got {n}")
     check_room(n, len(machine.declared))
-    return Question.of(machine, confidence, temperature).possible(given).draw(n, rng)
+    return Question.of(machine, confidence, temperature, budget).possible(given).draw(n, rng)
 
 
 def _precisely(question: Question, given: Formula | None) -> AllWorlds | None:
@@ -174,7 +188,7 @@ def _precisely(question: Question, given: Formula | None) -> AllWorlds | None:
         return None
     if given is not None:
         question.check(given, "evidence")
-    worlds = AllWorlds(machine, question.scale)
+    worlds = AllWorlds(machine, question.scale, question.budget)
     if not worlds.true(given).any():
         raise NoWorlds(given)
     return worlds

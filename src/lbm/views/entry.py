@@ -94,7 +94,7 @@ def _answer(arguments: list[str], whole: bool) -> int:
         if whole:
             _bound_memory()
             _prepare(arguments)
-        # What a command sets, a limit of time for one, is for itself.
+        # What a command sets is for itself.
         status = copy_context().run(_run, arguments or ["--help"], started() if whole else None)
     _flush()
     return status
@@ -103,10 +103,12 @@ def _answer(arguments: list[str], whole: bool) -> int:
 def _run(arguments: list[str], began: float | None) -> int:
     """Run the command; what it returns is the status, and nothing returned is 0."""
     import warnings
+    from math import inf
 
     import typer
 
     from lbm.errors import LbmError
+    from lbm.reasoning.budget import Budget
     from lbm.reasoning.engine import ready
     from lbm.views import commands
     from lbm.views.commands import shared
@@ -132,6 +134,8 @@ def _run(arguments: list[str], began: float | None) -> int:
         if "--json" in arguments:
             shared.say_refusal(error)
         raise
+    finally:
+        Budget.limit = inf
 
 
 # --- time, memory and signals ------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from lbm.knowledge.numbers import Weight, digits_of
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.assign import assign, reach
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.rows import Array
 from lbm.reasoning.problem import Known
 
@@ -72,7 +73,9 @@ class Split:
     scale: int
 
 
-def take_apart(theory: Theory, *, soft: bool = True, first: Iterable[str] = ()) -> Split | None:
+def take_apart(
+    theory: Theory, *, soft: bool = True, first: Iterable[str] = (), budget: Budget = NO_LIMIT
+) -> Split | None:
     """Propagate units and find components; None: the hard formulae clash.
 
     Atoms keep the theory's order, after those in ``first``.
@@ -93,25 +96,35 @@ def take_apart(theory: Theory, *, soft: bool = True, first: Iterable[str] = ()) 
             weighted.append((statement.formula, statement.weight))
     scale = 10 ** max((digits_of(weight) for _, weight in weighted), default=0)
     whole = [(formula, int(Fraction(weight) * scale)) for formula, weight in weighted]
-    return fall_apart(tuple(dict.fromkeys([*first, *theory.atoms])), hard, whole, scale)
+    return fall_apart(tuple(dict.fromkeys([*first, *theory.atoms])), hard, whole, budget, scale)
 
 
 def split_of(
-    theory: Theory, given: Formula | None, known: Known, *, soft: bool = True, first: tuple[str, ...] = ()
+    theory: Theory,
+    given: Formula | None,
+    known: Known,
+    budget: Budget,
+    *,
+    soft: bool = True,
+    first: tuple[str, ...] = (),
 ) -> Split | None:
     """Return a theory with its evidence, taken apart once; None: they clash."""
     key = ("split", soft, first)
-    bare = known.get(key, lambda: take_apart(theory, soft=soft, first=first))
+    bare = known.get(key, lambda: take_apart(theory, soft=soft, first=first, budget=budget))
     if bare is None or given is None:
         return bare
-    return known.get((*key, given), lambda: assume(bare, given))
+    return known.get((*key, given), lambda: assume(bare, given, budget))
 
 
 def fall_apart(
-    atoms: Sequence[str], hard: Iterable[Formula], soft: Iterable[tuple[Formula, int]], scale: int = 1
+    atoms: Sequence[str],
+    hard: Iterable[Formula],
+    soft: Iterable[tuple[Formula, int]],
+    budget: Budget,
+    scale: int = 1,
 ) -> Split | None:
     """Propagate units of the hard formulae and find components; None: they clash."""
-    return _fall(atoms, hard, (), soft, scale)
+    return _fall(atoms, hard, (), soft, budget, scale)
 
 
 def _fall(
@@ -119,17 +132,18 @@ def _fall(
     hard: Iterable[Formula],
     settled: Iterable[Formula],
     soft: Iterable[tuple[Formula, int]],
+    budget: Budget,
     scale: int = 1,
 ) -> Split | None:
     """Do so where some hard formulae, ``settled``, are known to hold no units among themselves."""
     fixed: dict[str, bool] = {}
-    kept = _propagate(hard, settled, fixed)
+    kept = _propagate(hard, settled, fixed, budget)
     if kept is None:
         return None
     score = 0
     open_: dict[Formula, int] = {}
     for formula, weight in soft:
-        left = assign(formula, fixed)
+        left = assign(formula, fixed, budget)
         if left is TRUE:
             score += weight
         elif left is not FALSE:
@@ -137,12 +151,12 @@ def _fall(
     return _group(atoms, fixed, kept, open_, score, scale)
 
 
-def assume(split: Split, formula: Formula) -> Split | None:
+def assume(split: Split, formula: Formula, budget: Budget = NO_LIMIT) -> Split | None:
     """Return what is left where ``formula`` is true as well; None: nothing.
 
     Components whose atoms it does not mention stay as they are.
     """
-    left = assign(formula, split.fixed)
+    left = assign(formula, split.fixed, budget)
     if left is FALSE:
         return None
     if left is TRUE:
@@ -159,6 +173,7 @@ def assume(split: Split, formula: Formula) -> Split | None:
         [left],
         [formula for component in touched for formula in component.hard],
         [pair for component in touched for pair in component.soft],
+        budget,
     )
     if part is None:
         return None
@@ -173,7 +188,7 @@ def assume(split: Split, formula: Formula) -> Split | None:
 
 
 def _propagate(
-    parts: Iterable[Formula], settled: Iterable[Formula], fixed: dict[str, bool]
+    parts: Iterable[Formula], settled: Iterable[Formula], fixed: dict[str, bool], budget: Budget
 ) -> list[Formula] | None:
     """Fix the atoms that literals among the parts force, and so on; return what is left of all, in order."""
     kept: dict[Formula, int] = {}  # with the place it had
@@ -186,7 +201,7 @@ def _propagate(
                 meets.setdefault(name, []).append(part)
     while waiting:
         given, i = waiting.pop()
-        part = assign(given, fixed)
+        part = assign(given, fixed, budget)
         if part is FALSE:
             return None
         if part is TRUE or part in kept:

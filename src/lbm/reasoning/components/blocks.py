@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, postorder
 from lbm.reasoning.assign import assign
-from lbm.reasoning.clock import tick
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component
 from lbm.reasoning.components.batches import Batches
 from lbm.reasoning.components.rows import ALL, Words, restrict
@@ -32,8 +32,8 @@ class Blocks(Batches):
     as soon as those of its atoms have values, and what is then false for all worlds is not gone into.
     """
 
-    def __init__(self, component: Component) -> None:
-        self.component = component
+    def __init__(self, component: Component, budget: Budget) -> None:
+        self.component, self.budget = component, budget
         met = Counter(name for formula in component.hard for name in atoms_of(formula))
         # Atoms that many formulae mention come first: more is settled early.
         self._arrange(tuple(sorted(component.atoms, key=lambda name: -met[name])))
@@ -58,7 +58,7 @@ class Blocks(Batches):
         values: dict[str, bool] = {}
         reached = [self._allowed(np.full(self.words, every), 0, values)]
         while True:
-            tick()
+            self.budget.tick()
             depth = len(reached) - 1
             if reached[-1] is not None and depth < len(self.high):
                 values[self.high[depth]] = False
@@ -85,7 +85,7 @@ class Blocks(Batches):
             key = formula, tuple([values[name] for name in choices])
             left = self.left.get(key)
             if left is None:
-                left = self.left[key] = assign(formula, values) if choices else formula
+                left = self.left[key] = assign(formula, values, self.budget) if choices else formula
             if left is FALSE:
                 return None
             if left is not TRUE:
@@ -96,7 +96,7 @@ class Blocks(Batches):
     def _table(self, formula: Formula) -> Any:
         table = self.tables.get(formula)
         if table is None:
-            table = evaluate(formula, self.columns)
+            table = evaluate(formula, self.columns, self.budget)
             while len(self.tables) * self.words >= _CACHED:
                 self.tables.pop(next(iter(self.tables)))
             self.tables[formula] = table
@@ -172,14 +172,14 @@ def _columns(names: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def truth_table(formula: Formula, names: Sequence[str]) -> NDArray[np.bool_]:
+def truth_table(formula: Formula, names: Sequence[str], budget: Budget = NO_LIMIT) -> NDArray[np.bool_]:
     """Return where a formula is true, shape (2,) * number of names: one axis for each of them, in order."""
-    words = np.full(1 << max(0, len(names) - 6), evaluate(formula, _columns(names)), "<u8")
+    words = np.full(1 << max(0, len(names) - 6), evaluate(formula, _columns(names), budget), "<u8")
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: 1 << len(names)]
     return bits.view(np.bool_).reshape((2,) * len(names))
 
 
-def evaluate(formula: Formula, columns: Mapping[str, Any]) -> Any:
+def evaluate(formula: Formula, columns: Mapping[str, Any], budget: Budget) -> Any:
     """Return the worlds in which a formula is true, as bits of whole words.
 
     A part's worlds are forgotten as soon as the last whole that needs them is done.
@@ -189,7 +189,7 @@ def evaluate(formula: Formula, columns: Mapping[str, Any]) -> Any:
     done: dict[Formula, Any] = {}
     for number, node in enumerate(order):
         if not number % _LOOK:
-            tick()
+            budget.tick()
         below = [done[part] for part in node.args]
         kind = node.kind
         if kind == "atom":

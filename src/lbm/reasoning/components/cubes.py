@@ -11,7 +11,7 @@ from lbm.errors import TooManyCubes, TooManyWorlds
 from lbm.knowledge.formula import Formula
 from lbm.logic.elimination import Elimination, Mask, times
 from lbm.logic.sdnf import flat_choices
-from lbm.reasoning.clock import tick
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.apart import Component
 from lbm.reasoning.components.batches import Batches
 from lbm.reasoning.components.rows import Words, check_room, coins, mask, restrict, words_for
@@ -23,14 +23,14 @@ MAX_CUBES: Final = 4096
 class Cubes(Batches):
     """A component by cubes that exclude one another: its hard formulae as one strict DNF."""
 
-    def __init__(self, component: Component, limit: int) -> None:
+    def __init__(self, component: Component, limit: int, budget: Budget) -> None:
         self.component, self.names = component, component.atoms
         place = {name: i for i, name in enumerate(self.names)}
         measure = Elimination()
         cubes: list[Mask] = [(0, 0)]
         for part in sorted(component.hard, key=measure.size):
             found = _cubes(part, place, limit, measure)
-            product = None if found is None else _product(cubes, found, limit)
+            product = None if found is None else _product(cubes, found, limit, budget)
             if product is None:
                 raise TooManyWorlds(
                     f"the hard formulae over these {len(place)} atoms have no strict DNF of up to {limit} "
@@ -121,11 +121,11 @@ def _cubes(formula: Formula, place: dict[str, int], limit: int, measure: Elimina
     ]
 
 
-def _product(left: list[Mask], right: list[Mask], limit: int) -> list[Mask] | None:
+def _product(left: list[Mask], right: list[Mask], limit: int, budget: Budget) -> list[Mask] | None:
     """Return every consistent conjunction of a cube of each side; None: there are more than the limit."""
     found: list[Mask] = []
     for cube in left:
-        tick()
+        budget.tick()
         found += times([cube], right)
         if len(found) > limit:
             return None

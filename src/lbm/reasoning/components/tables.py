@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -20,7 +19,7 @@ from lbm.knowledge.clauses import definitional
 from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
 from lbm.knowledge.weighted import check_cells
 from lbm.reasoning.assign import reach
-from lbm.reasoning.clock import tick
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component, exponents
 from lbm.reasoning.components.blocks import LIMIT, truth_table
 from lbm.reasoning.components.rows import (
@@ -34,6 +33,7 @@ from lbm.reasoning.components.rows import (
     spread,
     words_for,
 )
+from lbm.reasoning.problem import Known
 
 WIDTH: Final = 20
 """Atoms a table of elimination may have beside the one that is summed out."""
@@ -47,6 +47,7 @@ _LOOK: Final = 1024  # clauses between two looks at the clock
 _NARROW: Final = 6  # atoms of a formula past which elimination may define its parts
 # Truth tables of small formulae, for as long as somebody has the formula.
 _tables: Final[WeakKeyDictionary[Formula, Bools]] = WeakKeyDictionary()
+_orders: Final = Known(512)
 
 
 def few(models: int, limit: int) -> bool:
@@ -104,9 +105,14 @@ class Buckets:
     """
 
     def __init__(
-        self, component: Component, keep: frozenset[str] | None = None, *, in_order: bool = False
+        self,
+        component: Component,
+        keep: frozenset[str] | None = None,
+        budget: Budget = NO_LIMIT,
+        *,
+        in_order: bool = False,
     ) -> None:
-        self.component = component
+        self.component, self.budget = component, budget
         names = component.atoms
         kept = [i for i, name in enumerate(names) if keep is None or name in keep]
         narrowest = math.inf
@@ -119,7 +125,7 @@ class Buckets:
             # Variables that are only asked to exist go first.
             last = frozenset(range(self.variables) if keep is None else kept)
             scopes = tuple(factor.scope for factor in self.factors)
-            self.order, width = order(scopes, self.variables, last, in_order)
+            self.order, width = order(scopes, self.variables, last, in_order, budget)
             self.exists = set(range(self.variables)) - last
             if len(self.order) == self.variables:  # finished: no table is wider than WIDTH
                 return
@@ -142,22 +148,23 @@ class Buckets:
         found: list[Factor] = []
         wide: list[tuple[Formula, int | None]] = []
         for formula, weight in (*((f, None) for f in self.component.hard), *self.component.soft):
-            tick()
+            self.budget.tick()
             scope = tuple([place[name] for name in reach(formula)])
             if define and len(scope) > _NARROW:
                 wide.append((formula, weight))
             else:
-                found.append(Factor(scope, _formula_table(formula, names), weight))
+                found.append(Factor(scope, _formula_table(formula, names, self.budget), weight))
         if not wide:
             return found, len(names)
         check_cells(*(formula for formula, _ in wide))
         numbers = {name: i + 1 for i, name in enumerate(names)}
-        clauses, roots, end = definitional([formula for formula, _ in wide], numbers, len(names) + 1, tick)
+        parts = [formula for formula, _ in wide]
+        clauses, roots, end = definitional(parts, numbers, len(names) + 1, self.budget.tick)
         for root, (_, weight) in zip(roots, wide, strict=True):
             found.append(Factor((abs(root) - 1,), _clause_table([root]), weight))
         for number, clause in enumerate(clauses):
             if not number % _LOOK:
-                tick()
+                self.budget.tick()
             found.append(Factor(tuple({abs(n) - 1: None for n in clause}), _clause_table(clause)))
         return found, end - 1
 
@@ -190,7 +197,7 @@ class Buckets:
         result = _Run()
         kept = 0
         for variable in self.order:
-            tick()
+            self.budget.tick()
             table = times(buckets.pop(variable), (variable,), turn, logs=logs)
             summed, step = sum_out(
                 table, scale, temperature, logs=logs, exists=variable in self.exists, steps=steps
@@ -259,7 +266,7 @@ class Buckets:
         """
         kept = frozenset(self.component.atoms) if keep is None else keep
         try:
-            ordered = Buckets(self.component, kept, in_order=True)
+            ordered = Buckets(self.component, kept, self.budget, in_order=True)
         except TooManyWorlds:
             return None
         found = ordered.run(1, None, steps=True)
@@ -425,13 +432,15 @@ def sum_out(
     return Table(tuple(others), best, mass, bits), step
 
 
-def _formula_table(formula: Formula, names: Sequence[str]) -> Callable[[tuple[int, ...]], Bools]:
+def _formula_table(
+    formula: Formula, names: Sequence[str], budget: Budget
+) -> Callable[[tuple[int, ...]], Bools]:
     def table(scope: tuple[int, ...]) -> Bools:
         if len(scope) > _NARROW:
-            return truth_table(formula, [names[variable] for variable in scope])
+            return truth_table(formula, [names[variable] for variable in scope], budget)
         known = _tables.get(formula)
         if known is None:
-            known = _tables[formula] = truth_table(formula, reach(formula))
+            known = _tables[formula] = truth_table(formula, reach(formula), budget)
         place = {name: i for i, name in enumerate(reach(formula))}
         return known.transpose([place[names[variable]] for variable in scope])
 
@@ -454,26 +463,36 @@ def _clause_table(clause: Sequence[int]) -> Callable[[tuple[int, ...]], Bools]:
 
 
 def order(
-    scopes: tuple[tuple[int, ...], ...], variables: int, last: frozenset[int], backwards: bool
+    scopes: tuple[tuple[int, ...], ...],
+    variables: int,
+    last: frozenset[int],
+    backwards: bool,
+    budget: Budget = NO_LIMIT,
 ) -> tuple[list[int], int]:
     """Return an order of elimination and its width (at least the treewidth).
 
     Those in ``last`` go after the others; if ``backwards``, from the greatest to the least. Past WIDTH the
     order is not finished, and the width is the first that was too large.
     """
-    return _order(scopes, variables, last, backwards, WIDTH)
+    # A case is looked at once to see whether it fits, and again for each question.
+    key = scopes, variables, last, backwards, WIDTH
+    return _orders.get(key, lambda: _order(*key, budget))
 
 
-@lru_cache(maxsize=512)  # a case is looked at once to see whether it fits, and again for each question
 def _order(
-    scopes: tuple[tuple[int, ...], ...], variables: int, last: frozenset[int], backwards: bool, most: int
+    scopes: tuple[tuple[int, ...], ...],
+    variables: int,
+    last: frozenset[int],
+    backwards: bool,
+    most: int,
+    budget: Budget,
 ) -> tuple[list[int], int]:
     widest = max(map(len, scopes), default=1) - 1
     if widest > most:
         return [], widest
     best: tuple[list[int], int] | None = None
     for fill in (False, True) if variables <= _FILL else (False,):
-        found = _greedy(_neighbours(scopes, variables), last, backwards, fill, most)
+        found = _greedy(_neighbours(scopes, variables), last, backwards, fill, most, budget)
         if best is None or found[1] < best[1]:
             best = found
     assert best is not None
@@ -481,7 +500,7 @@ def _order(
 
 
 def _greedy(
-    near: list[set[int]], last: frozenset[int], backwards: bool, fill: bool, most: int
+    near: list[set[int]], last: frozenset[int], backwards: bool, fill: bool, most: int, budget: Budget
 ) -> tuple[list[int], int]:
     def cost(variable: int) -> tuple[bool, int, int]:
         if backwards and variable in last:
@@ -496,7 +515,7 @@ def _greedy(
     heap = [] if fill else [(cost(variable), variable) for variable in left]
     heapq.heapify(heap)
     while left:
-        tick()
+        budget.tick()
         if fill:
             variable = min(left, key=lambda v: (cost(v), v))
         else:
@@ -517,9 +536,9 @@ def _greedy(
     return order, width
 
 
-def narrow_order(scopes: Sequence[Sequence[int]], variables: int) -> list[int]:
+def narrow_order(scopes: Sequence[Sequence[int]], variables: int, budget: Budget) -> list[int]:
     """Return an order of elimination, quickly found; raise TooManyWorlds past WIDTH."""
-    found, width = _greedy(_neighbours(scopes, variables), frozenset(), False, False, WIDTH)
+    found, width = _greedy(_neighbours(scopes, variables), frozenset(), False, False, WIDTH, budget)
     if width > WIDTH:
         raise TooManyWorlds(
             f"elimination needs tables of {width} atoms or more, beyond {WIDTH} (limit WIDTH)",

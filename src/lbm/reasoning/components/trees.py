@@ -22,7 +22,7 @@ from lbm.arrays import Bools
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import FALSE, TRUE, Formula, holds
 from lbm.reasoning.assign import assign, reach
-from lbm.reasoning.clock import tick
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import WHOLE, Component, Split, exponent
 from lbm.reasoning.components.tables import Buckets, Table, narrow_order, start, sum_out, times
 
@@ -75,8 +75,8 @@ class Tree:
     ``near`` gives the tables that a question about some variables needs.
     """
 
-    def __init__(self, component: Component, algebra: _Algebra, most: int) -> None:
-        buckets = Buckets(component)
+    def __init__(self, component: Component, algebra: _Algebra, most: int, budget: Budget) -> None:
+        buckets = Buckets(component, None, budget)
         self.algebra, self.order = algebra, buckets.order
         self.turn = {variable: i for i, variable in enumerate(self.order)}
         scopes: dict[int, set[int]] = {variable: {variable} for variable in self.order}
@@ -89,7 +89,7 @@ class Tree:
         self.children: dict[int, list[int]] = {variable: [] for variable in self.order}
         self.entries = 0
         for variable in self.order:
-            tick()
+            budget.tick()
             self.entries += 1 << len(scopes[variable])
             if self.entries > most:
                 raise TooManyWorlds(
@@ -112,7 +112,7 @@ class Tree:
         self.up: dict[int, Table] = {}
         self.down: dict[int, Table] = {}
         for variable in self.order:
-            tick()
+            budget.tick()
             below = (self.up[child] for child in self.children[variable])
             table = algebra.times((self.own[variable], *below), (variable,), self.turn)
             self.up[variable] = algebra.sum_out(table, variable)
@@ -120,7 +120,7 @@ class Tree:
             algebra.is_empty(self.up[root]) for root in self.order if not self.depth[root]
         )
 
-    def near(self, touched: Iterable[int]) -> list[Table]:
+    def near(self, touched: Iterable[int], budget: Budget) -> list[Table]:
         """Return tables whose product, summed over all else, is the theory seen from these variables."""
         heap = [(-self.depth[variable], variable) for variable in set(touched)]
         heapq.heapify(heap)
@@ -138,9 +138,9 @@ class Tree:
                 heapq.heappush(heap, (deep + 1, above))
         found = [self.own[variable] for variable in inside]
         found += [self.up[child] for one in inside for child in self.children[one] if child not in inside]
-        return found + [self._down(top) for top in tops if self.depth[top]]
+        return found + [self._down(top, budget) for top in tops if self.depth[top]]
 
-    def _down(self, variable: int) -> Table:
+    def _down(self, variable: int, budget: Budget) -> Table:
         """Return the rest of the tree, seen from the branch that ends in a variable."""
         path = [variable]
         while path[-1] not in self.down and self.depth[path[-1]]:
@@ -148,7 +148,7 @@ class Tree:
             assert above is not None
             path.append(above)
         for above, child in zip(path[:0:-1], path[-2::-1], strict=True):
-            tick()
+            budget.tick()
             tables = [self.own[above], *(self.up[other] for other in self.children[above] if other != child)]
             if above in self.down:
                 tables.append(self.down[above])
@@ -185,13 +185,13 @@ class Trees:
             return False
         return True if len(made) == len(self.split.components) else None
 
-    def tree(self, number: int) -> Tree:
+    def tree(self, number: int, budget: Budget) -> Tree:
         """Return the tree of a component; raise TooManyWorlds if all have more than MAX_ENTRIES entries."""
         if number not in self.trees:
             left = MAX_ENTRIES - sum(tree.entries for tree in self.trees.values() if tree is not None)
             made = None
             with suppress(TooManyWorlds):
-                made = Tree(self.split.components[number], self.algebra, left)
+                made = Tree(self.split.components[number], self.algebra, left, budget)
             self.trees[number] = made
         found = self.trees[number]
         if found is None:
@@ -202,7 +202,7 @@ class Trees:
             )
         return found
 
-    def weigh(self, query: Formula, given: Formula | None) -> Weighed | None:
+    def weigh(self, query: Formula, given: Formula | None, budget: Budget = NO_LIMIT) -> Weighed | None:
         """Return the probability of a query and what is proven of it; None: no world satisfies the evidence.
 
         Components that neither of them mentions are taken to be satisfiable. Raises TooManyWorlds where query
@@ -212,8 +212,8 @@ class Trees:
         if known is None or any(self.split.fixed.get(name, value) != value for name, value in known.items()):
             return None
         values = self.split.fixed | known
-        parts = [part for part in (assign(part, values) for part in rest) if part is not TRUE]
-        asked = assign(query, values)
+        parts = [part for part in (assign(part, values, budget) for part in rest) if part is not TRUE]
+        asked = assign(query, values, budget)
         if FALSE in parts:
             return None
         for part in (*parts, asked):
@@ -223,9 +223,11 @@ class Trees:
                     limit="MAX_ASKED",
                     value=MAX_ASKED,
                 )
-        return self._result(self._local(known, parts, asked))
+        return self._result(self._local(known, parts, asked, budget))
 
-    def _local(self, known: Mapping[str, bool], parts: list[Formula], asked: Formula) -> Table:
+    def _local(
+        self, known: Mapping[str, bool], parts: list[Formula], asked: Formula, budget: Budget
+    ) -> Table:
         """Return the weight of the worlds in which the query is false, and true: a table over _ANSWER."""
         names = dict.fromkeys((*known, *(name for part in (*parts, asked) for name in reach(part))))
         touched: dict[int, list[int]] = {}
@@ -241,7 +243,7 @@ class Trees:
 
         tables: list[Table] = []
         for number, variables in touched.items():
-            for table in self.tree(number).near(variables):
+            for table in self.tree(number, budget).near(variables, budget):
                 at = tuple(
                     int(settled[number, v]) if (number, v) in settled else slice(None) for v in table.scope
                 )
@@ -257,11 +259,11 @@ class Trees:
             mass = np.where(truth, 0.0, -np.inf) if self.algebra.logs else truth.astype(np.int64)
             scope = tuple(number_of(self.place.get(name, name)) for name in mine)
             tables.append(Table((*scope, *last), None, mass))
-        return self._summed(tables, len(numbers))
+        return self._summed(tables, len(numbers), budget)
 
-    def _summed(self, tables: list[Table], variables: int) -> Table:
+    def _summed(self, tables: list[Table], variables: int, budget: Budget) -> Table:
         """Return the product of tables with every variable summed out but the answer."""
-        order = narrow_order([[v for v in table.scope if v >= 0] for table in tables], variables)
+        order = narrow_order([[v for v in table.scope if v >= 0] for table in tables], variables, budget)
         turn = {variable: i for i, variable in enumerate(order)} | {_ANSWER: variables}
         waiting: dict[int, list[Table]] = {variable: [] for variable in turn}
         for table in tables:
@@ -271,7 +273,7 @@ class Trees:
             arranged = Table(scope, best, table.mass.transpose(axes), table.bits)
             waiting[scope[-1] if scope else _ANSWER].append(arranged)
         for variable in order:
-            tick()
+            budget.tick()
             table = self.algebra.times(waiting.pop(variable), (variable,), turn)
             summed = self.algebra.sum_out(table, variable)
             waiting[summed.scope[-1] if summed.scope else _ANSWER].append(summed)

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import Formula, atoms_of, make
 from lbm.logic.elimination import Elimination
-from lbm.reasoning.clock import tick
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
 from lbm.reasoning.components.blocks import LIMIT, Blocks
 from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
@@ -49,17 +49,26 @@ QUICK: Final = 20
 _ONE_CASE: Final = "one case"  # as auto, without looking for cases
 
 
-def count(split: Split, keep: frozenset[str] | None, method: str, known: Known) -> int:
+@dataclass(frozen=True, slots=True)
+class How:
+    """How components are solved: by which method, with what is known already, and in what time."""
+
+    method: str = "auto"
+    known: Known = field(default_factory=Known)
+    budget: Budget = NO_LIMIT
+
+
+def count(split: Split, keep: frozenset[str] | None, how: How) -> int:
     """Return how many models there are, or restrictions to ``keep``."""
     total = 1
     late: TooManyWorlds | None = None
     for component in split.components:
-        tick()
+        how.budget.tick()
         # A component that is too large may stand beside one that allows no world.
         try:
-            total *= known.get(
-                ("count", component, keep, method),
-                lambda: solver(component, method, keep).count(keep),  # noqa: B023 - called at once
+            total *= how.known.get(
+                ("count", component, keep, how.method),
+                lambda: solver(component, how, keep).count(keep),  # noqa: B023 - called at once
             )
         except TooManyWorlds as error:
             late = late or error
@@ -70,23 +79,24 @@ def count(split: Split, keep: frozenset[str] | None, method: str, known: Known) 
     return total << sum(keep is None or name in keep for name in split.free)
 
 
-def worlds(split: Split, names: Sequence[str], keep: frozenset[str] | None, limit: int, method: str) -> Words:
+def worlds(split: Split, names: Sequence[str], keep: frozenset[str] | None, limit: int, how: How) -> Words:
     """Return the first ``limit`` models over ``names``; an atom outside ``keep`` is false throughout."""
     lists = [
-        (component.atoms, _first(component, keep, limit, method))
+        (component.atoms, _first(component, keep, limit, how))
         for component in split.components
         if keep is None or not keep.isdisjoint(component.atoms)
     ]
-    return _product(split, lists, [name if keep is None or name in keep else "" for name in names], limit)
+    kept = [name if keep is None or name in keep else "" for name in names]
+    return _product(split, lists, kept, limit, how.budget)
 
 
-def mass(split: Split, temperature: float, method: str, known: Known) -> tuple[int, float] | None:
+def mass(split: Split, temperature: float, how: How) -> tuple[int, float] | None:
     """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no world."""
     score, logs = split.score, [math.log(2)] * len(split.free)
     for component in split.components:
-        found = known.get(
-            ("mass", component, temperature, method),
-            lambda: solver(component, method).mass(split.scale, temperature),  # noqa: B023 - called at once
+        found = how.known.get(
+            ("mass", component, temperature, how.method),
+            lambda: solver(component, how).mass(split.scale, temperature),  # noqa: B023 - called at once
         )
         if found is None:
             return None
@@ -95,14 +105,14 @@ def mass(split: Split, temperature: float, method: str, known: Known) -> tuple[i
     return score, math.fsum(logs)
 
 
-def marginals(split: Split, temperature: float, method: str, known: Known) -> dict[str, float] | None:
+def marginals(split: Split, temperature: float, how: How) -> dict[str, float] | None:
     """Return the probability of every atom; None: there is no world."""
     found: dict[str, float] = {name: float(value) for name, value in split.fixed.items()}
     found.update(dict.fromkeys(split.free, 0.5))
     for component in split.components:
-        chances = known.get(
-            ("marginals", component, temperature, method),
-            lambda: solver(component, method).marginals(split.scale, temperature),  # noqa: B023
+        chances = how.known.get(
+            ("marginals", component, temperature, how.method),
+            lambda: solver(component, how).marginals(split.scale, temperature),  # noqa: B023
         )
         if chances is None:
             return None
@@ -110,11 +120,11 @@ def marginals(split: Split, temperature: float, method: str, known: Known) -> di
     return found
 
 
-def best(split: Split, names: Sequence[str], limit: int | None, method: str) -> tuple[int, int, Words] | None:
+def best(split: Split, names: Sequence[str], limit: int | None, how: How) -> tuple[int, int, Words] | None:
     """Return the best score, how many worlds have it, and the first of them; None: there is no world."""
     score, total, lists = split.score, 1 << len(split.free), []
     for component in split.components:
-        found = solver(component, method).best(limit)
+        found = solver(component, how).best(limit)
         if found is None:
             return None
         score += found[0]
@@ -122,17 +132,17 @@ def best(split: Split, names: Sequence[str], limit: int | None, method: str) -> 
         lists.append((component.atoms, found[2]))
     number = total if limit is None else min(limit, total)
     check_room(number, len(names))
-    return score, total, _product(split, lists, names, number)
+    return score, total, _product(split, lists, names, number, how.budget)
 
 
 def draw(
-    split: Split, names: Sequence[str], n: int, rng: np.random.Generator, temperature: float, method: str
+    split: Split, names: Sequence[str], n: int, rng: np.random.Generator, temperature: float, how: How
 ) -> Words | None:
     """Return ``n`` independent draws over ``names``; None: there is no world."""
     place = {name: i for i, name in enumerate(names)}
     found = np.tile(_pattern(split, names), (n, 1))
     for component in split.components:
-        rows = solver(component, method).draw(n, rng, split.scale, temperature)
+        rows = solver(component, how).draw(n, rng, split.scale, temperature)
         if rows is None:
             return None
         spread(rows, [place[name] for name in component.atoms], found)
@@ -147,7 +157,11 @@ def _pattern(split: Split, names: Sequence[str]) -> Words:
 
 
 def _product(
-    split: Split, lists: Sequence[tuple[tuple[str, ...], Words]], names: Sequence[str], limit: int
+    split: Split,
+    lists: Sequence[tuple[tuple[str, ...], Words]],
+    names: Sequence[str],
+    limit: int,
+    budget: Budget,
 ) -> Words:
     """Return the first ``limit`` worlds that have a row of each list; sorted lists give sorted worlds.
 
@@ -163,7 +177,7 @@ def _product(
     pieces = [*lists, *(((name,), both) for name in free)]
     pieces.sort(key=lambda piece: -min(place[name] for name in piece[0] if name in place))
     for atoms, rows in pieces:
-        tick()
+        budget.tick()
         other = np.zeros((len(rows), found.shape[1]), np.uint64)
         spread(rows, [place.get(name, -1) for name in atoms], other)
         if len(found) * len(other) <= 2 * limit:
@@ -181,13 +195,13 @@ def _product(
 
 
 def solver(
-    component: Component, method: str = "auto", keep: frozenset[str] | None = None
+    component: Component, how: How, keep: frozenset[str] | None = None
 ) -> Cubes | Blocks | Buckets | Cases:
     """Return what answers questions about a component: the method asked for, or the first that fits."""
-    size = len(component.atoms)
-    if method == "cubes":
-        return Cubes(component, 1 << 16)
-    if method == "enumeration":
+    size, budget = len(component.atoms), how.budget
+    if how.method == "cubes":
+        return Cubes(component, 1 << 16, budget)
+    if how.method == "enumeration":
         if size > LIMIT:
             raise TooManyWorlds(
                 f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} "
@@ -195,9 +209,9 @@ def solver(
                 limit="LIMIT",
                 value=LIMIT,
             )
-        return Blocks(component)
-    if method == "elimination":
-        return Buckets(component, keep)
+        return Blocks(component, budget)
+    if how.method == "elimination":
+        return Buckets(component, keep, budget)
     if not component.soft and (keep is None or keep.issuperset(component.atoms)):
         sizes, cubes = Elimination(), 1
         for part in component.hard:
@@ -205,47 +219,50 @@ def solver(
             if cubes > MAX_CUBES:  # most have too many after a few formulae
                 break
         else:
-            return Cubes(component, MAX_CUBES)
+            return Cubes(component, MAX_CUBES, budget)
     if size <= QUICK:
-        return Blocks(component)
+        return Blocks(component, budget)
     try:
-        return Buckets(component, keep)
+        return Buckets(component, keep, budget)
     except TooManyWorlds:
         if size <= LIMIT:
-            return Blocks(component)
-        if method != _ONE_CASE:
-            for other in (lambda: Cubes(component, MAX_CUBES), lambda: Cases(component, keep)):
+            return Blocks(component, budget)
+        if how.method != _ONE_CASE:
+            for other in (
+                lambda: Cubes(component, MAX_CUBES, budget),
+                lambda: Cases(component, keep, budget),
+            ):
                 with suppress(TooManyWorlds):
                     return other()
         raise
 
 
-def _first(component: Component, keep: frozenset[str] | None, limit: int, method: str) -> Words:
+def _first(component: Component, keep: frozenset[str] | None, limit: int, how: How) -> Words:
     """Return the first ``limit`` models of a component, or their restrictions to ``keep``, sorted.
 
     Where there are far more and its method cannot tell which are the first, worlds are split by their first
     atoms until there are few enough to list.
     """
-    found = solver(component, method, keep).worlds(limit, keep)
+    found = solver(component, how, keep).worlds(limit, keep)
     if found is not None:
         return found
-    names = component.atoms
+    names, inside = component.atoms, How(budget=how.budget)
     wanted = [name for name in names if keep is None or name in keep]
     lists: list[Words] = []
     missing = limit
     waiting: list[tuple[Formula, ...]] = [()]
     while waiting and missing:
-        tick()
+        how.budget.tick()
         literals = waiting.pop()
-        split = fall_apart(names, [*component.hard, *literals], ())
+        split = fall_apart(names, [*component.hard, *literals], (), how.budget)
         if split is None:
             continue
-        total = count(split, keep, "auto", Known())
+        total = count(split, keep, inside)
         if not few(total, missing):
             name = make("atom", next(name for name in wanted if name not in split.fixed), ())
             waiting += [(*literals, name), (*literals, ~name)]
         elif total:
-            lists.append(worlds(split, names, keep, min(missing, total), "auto"))
+            lists.append(worlds(split, names, keep, min(missing, total), inside))
             missing -= len(lists[-1])
     return np.concatenate(lists)
 
@@ -257,20 +274,20 @@ class Cases:
     or its tables become narrow enough.
     """
 
-    def __init__(self, component: Component, keep: frozenset[str] | None = None) -> None:
-        self.component = component
+    def __init__(self, component: Component, keep: frozenset[str] | None, budget: Budget) -> None:
+        self.component, self.how = component, How(_ONE_CASE, budget=budget)
         self.cases: list[Split] = []
         waiting: list[tuple[Formula, ...]] = [()]
         while waiting:
-            tick()
+            budget.tick()
             literals = waiting.pop()
-            case = fall_apart(component.atoms, [*component.hard, *literals], component.soft)
+            case = fall_apart(component.atoms, [*component.hard, *literals], component.soft, budget)
             if case is None:
                 continue
             met: Counter[str] = Counter()
             for part in case.components:
                 try:
-                    solver(part, _ONE_CASE, keep)
+                    solver(part, self.how, keep)
                 except TooManyWorlds:
                     for formula in (*part.hard, *(formula for formula, _ in part.soft)):
                         met.update(name for name in atoms_of(formula) if keep is None or name in keep)
@@ -290,16 +307,16 @@ class Cases:
 
     def count(self, keep: frozenset[str] | None = None) -> int:
         """Return how many models there are, or restrictions to the atoms it was made for."""
-        return sum(count(case, keep, _ONE_CASE, Known()) for case in self.cases)
+        return sum(count(case, keep, self.how) for case in self.cases)
 
     def worlds(self, limit: int, keep: frozenset[str] | None = None) -> Words:
         """Return the first ``limit`` models, sorted, or their restrictions to ``keep``."""
         names = self.component.atoms
         found = np.zeros((0, words_for(len(names))), np.uint64)
         for case in self.cases:
-            number = min(limit, count(case, keep, _ONE_CASE, Known()))
+            number = min(limit, count(case, keep, self.how))
             if number:
-                more = worlds(case, names, keep, number, _ONE_CASE)
+                more = worlds(case, names, keep, number, self.how)
                 found = sort_rows(np.concatenate([found, more]))[:limit]
         return found
 
@@ -310,7 +327,7 @@ class Cases:
         pairs = []
         for case in self.cases:
             scaled = replace(case, scale=scale)
-            found = mass(scaled, temperature, _ONE_CASE, Known())
+            found = mass(scaled, temperature, self.how)
             if found is not None:
                 pairs.append((scaled, found))
         if not pairs:
@@ -333,7 +350,7 @@ class Cases:
             return None
         sums = dict.fromkeys(self.component.atoms, 0.0)
         for case, share in zip(found[0], found[1].tolist(), strict=True):
-            chances = marginals(case, temperature, _ONE_CASE, Known())
+            chances = marginals(case, temperature, self.how)
             assert chances is not None  # cases without models have been left out
             for name, chance in chances.items():
                 sums[name] += share * chance
@@ -342,7 +359,7 @@ class Cases:
     def best(self, limit: int | None) -> tuple[int, int, Words] | None:
         """Return the best score, how many models have it, and the first of them; None: there is no model."""
         names = self.component.atoms
-        tops = [best(case, names, limit, _ONE_CASE) for case in self.cases]
+        tops = [best(case, names, limit, self.how) for case in self.cases]
         found = [top for top in tops if top is not None]
         if not found:
             return None
@@ -360,7 +377,7 @@ class Cases:
         lists = [np.zeros((0, words_for(len(names))), np.uint64)]
         for case, number in zip(found[0], rng.multinomial(n, found[1]).tolist(), strict=True):
             if number:
-                rows = draw(case, names, number, rng, temperature, _ONE_CASE)
+                rows = draw(case, names, number, rng, temperature, self.how)
                 assert rows is not None  # cases without models have been left out
                 lists.append(rows)
         return rng.permutation(np.concatenate(lists))

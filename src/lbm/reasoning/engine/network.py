@@ -35,6 +35,7 @@ from lbm.errors import LimitExceeded, UnknownAtom
 from lbm.knowledge.formula import FALSE, TRUE, Formula
 from lbm.logic.anatomy import strip, view
 from lbm.reasoning.assign import assign
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.engine.ready import loops
 
 MAX_STEPS: Final = 5_000_000
@@ -163,13 +164,16 @@ class Network:
 
 
 def network_of(
-    atoms: Sequence[str], hard: Iterable[Formula], soft: Iterable[tuple[Formula, float]]
+    atoms: Sequence[str],
+    hard: Iterable[Formula],
+    soft: Iterable[tuple[Formula, float]],
+    budget: Budget = NO_LIMIT,
 ) -> Network:
     """Return the network of hard formulae and of pairs (formula, weight), over atoms in this order.
 
     Conjunctions are not split: that is the caller's choice.
     """
-    maker = _Maker(atoms)
+    maker = _Maker(atoms, budget)
     for formula in hard:
         maker.root(formula, 0.0, 1.0)
     for formula, weight in soft:
@@ -226,8 +230,8 @@ def _counters(widest: int) -> type[np.uint8] | type[np.uint32]:
 class _Maker:
     """Collects gates, children before parents; equal formulae share one."""
 
-    def __init__(self, atoms: Sequence[str]) -> None:
-        self.names = atoms
+    def __init__(self, atoms: Sequence[str], budget: Budget = NO_LIMIT) -> None:
+        self.names, self.budget = atoms, budget
         self.place = {name: i for i, name in enumerate(atoms)}
         self.known: dict[Formula, tuple[int, int]] = {}  # child and sign that a formula is
         self.children: list[list[tuple[int, int]]] = []
@@ -240,7 +244,7 @@ class _Maker:
     def root(self, formula: Formula, soft: float, hard: float) -> None:
         """Add a formula."""
         self.broken += hard
-        simple = assign(formula, {})
+        simple = assign(formula, {}, self.budget)
         if simple is FALSE:
             return
         if simple is TRUE:

@@ -13,7 +13,7 @@ from lbm.arrays import Bools
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Floats, Machine
-from lbm.reasoning.clock import tick
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.rows import how_many
 from lbm.reasoning.landscape.layers import Coins, Defined, Layer, Table, log_sum, shares
 
@@ -47,8 +47,8 @@ class Part(ABC):
 class States(Part):
     """A component by all states of one layer; of its worlds, if ``keep`` is a formula that must hold."""
 
-    def __init__(self, machine: Machine, scale: float, keep: Formula | None = None) -> None:
-        self.machine, self.scale, self.keep = machine, scale, keep
+    def __init__(self, machine: Machine, scale: float, budget: Budget, keep: Formula | None = None) -> None:
+        self.machine, self.scale, self.budget, self.keep = machine, scale, budget, keep
         self.constrained = keep is not None
         self.wanted = () if keep is None else atoms_of(keep)
         self.hidden = keep is None and not machine.definitions and fewer_hidden(machine)
@@ -73,7 +73,7 @@ class States(Part):
 
     def _block(self, layer: Layer, number: int) -> Floats:
         """Return log weights of the states of a block, -inf for worlds where the formula is false."""
-        tick()
+        self.budget.tick()
         logs = layer.block(number)
         if self.keep is None:
             return logs

@@ -16,7 +16,7 @@ import numpy as np
 from lbm.arrays import Bools
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Floats, Machine
-from lbm.reasoning.clock import tick
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.rows import Array
 
 ATOMS: Final = 16
@@ -48,7 +48,7 @@ class AllWorlds:
     ``array`` has shape (worlds, declared atoms).
     """
 
-    def __init__(self, machine: Machine, scale: float) -> None:
+    def __init__(self, machine: Machine, scale: float, budget: Budget) -> None:
         self.atoms = machine.declared
         size = len(self.atoms)
         self.array: Bools = (np.arange(1 << size)[:, None] >> np.arange(size - 1, -1, -1) & 1).astype(bool)
@@ -59,7 +59,7 @@ class AllWorlds:
             self.logs[visible[:, i]] += _whole(_EXACT.multiply(factor, Decimal(machine.visible_bias[i])))
         pointer, index, data = machine.weights.indptr, machine.weights.indices, machine.weights.data
         for j in range(machine.hidden):
-            tick()
+            budget.tick()
             begin, end = pointer[j], pointer[j + 1]
             self.logs += self._unit(
                 visible[:, index[begin:end]], data[begin:end], machine.hidden_bias[j], factor

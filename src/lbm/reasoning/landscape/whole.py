@@ -19,6 +19,7 @@ from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom, WeightErr
 from lbm.knowledge.formula import Formula, atoms_of, conjunction
 from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Floats, Ints, Machine
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component, fall_apart
 from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
 from lbm.reasoning.components.rows import how_many
@@ -35,14 +36,17 @@ _NEVER: Final = -40.0  # a log ratio that is nothing, whatever the error
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A machine, the number c/τ its energies are multiplied by, and the components solved so far."""
+    """A machine, the number c/τ its energies are multiplied by, the time, and components solved so far."""
 
     machine: Machine
     scale: float
+    budget: Budget
     known: dict[Hashable, Part] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, machine: Machine, confidence: float, temperature: float) -> Question:
+    def of(
+        cls, machine: Machine, confidence: float, temperature: float, budget: Budget = NO_LIMIT
+    ) -> Question:
         """Return the question, once its numbers are checked."""
         for name, value in (("confidence", confidence), ("temperature", temperature)):
             if not 0 < value < np.inf:
@@ -61,7 +65,7 @@ class Question:
                 "expected finite weights and biases, also when multiplied by confidence/temperature = "
                 f"{scale:g}, got {largest} as the sum of their sizes: lower them, or lower the confidence"
             )
-        return cls(replace(machine, weights=weights), scale)
+        return cls(replace(machine, weights=weights), scale, budget)
 
     def check(self, formula: Formula, role: str) -> None:
         """Raise unless ``formula`` is one, over declared atoms; ``role`` says what it was meant to be."""
@@ -76,13 +80,13 @@ class Question:
         """Return the machine with evidence, taken apart; None: the evidence contradicts itself."""
         if evidence is not None:
             self.check(evidence, "evidence")
-        split = fall_apart(self.machine.declared, [] if evidence is None else [evidence], ())
+        split = fall_apart(self.machine.declared, [] if evidence is None else [evidence], (), self.budget)
         if split is None:
             return None
         place = {name: i for i, name in enumerate(self.machine.declared)}
         fixed = {place[name]: value for name, value in split.fixed.items()}
         links = [([place[name] for name in part.atoms], part.hard) for part in split.components]
-        return Whole(self.machine, self.scale, self.known, fixed, links)
+        return Whole(self, fixed, links)
 
     def possible(self, evidence: Formula | None) -> Whole:
         """Return the machine with evidence, taken apart; raise NoWorlds if nothing keeps the evidence."""
@@ -101,12 +105,11 @@ class Whole:
 
     def __init__(
         self,
-        machine: Machine,
-        scale: float,
-        known: dict[Hashable, Part],
+        question: Question,
         fixed: Mapping[int, bool],
         links: Sequence[tuple[list[int], tuple[Formula, ...]]] = (),
     ) -> None:
+        machine, scale = question.machine, question.scale
         atoms, units, self.size = len(machine.atoms), machine.hidden, len(machine.declared)
         self.fixed = fixed
         values = np.full(atoms, -1, dtype=np.int8)
@@ -157,7 +160,7 @@ class Whole:
                 definitions=names[declared:],
             )
             self.places.append(mine[:declared])
-            self.parts.append(_part(component, scale, known, formulae.get(number, ())))
+            self.parts.append(_part(replace(question, machine=component), formulae.get(number, ())))
 
     def logs(self) -> list[float]:
         """Return numbers that add up to log Z; minus infinity is among them if there is no world."""
@@ -240,31 +243,34 @@ class _Sorted:
 # --- a component with formulae ---------------------------------------------------------------------
 
 
-def _part(machine: Machine, scale: float, known: dict[Hashable, Part], formulae: tuple[Formula, ...]) -> Part:
+def _part(question: Question, formulae: tuple[Formula, ...]) -> Part:
     """Return the component of these formulae; one that is made of the same numbers is known already."""
+    machine = question.machine
     weights = machine.weights
     numbers = (weights.data, weights.indices, weights.indptr, machine.visible_bias, machine.hidden_bias)
     defined = (machine.unit_weights, machine.owner, machine.unit) if machine.definitions else ()
     names = (machine.declared, formulae) if formulae else ()
     sizes = len(machine.atoms), len(machine.definitions)
     key = (sizes, names, *(some.tobytes() for some in (*numbers, *defined)))
-    found = known.get(key)
+    found = question.known.get(key)
     if found is None:
-        found = _constrained(machine, scale, known, formulae) if formulae else States(machine, scale)
-        known[key] = found
+        if formulae:
+            found = _constrained(question, formulae)
+        else:
+            found = States(machine, question.scale, question.budget)
+        question.known[key] = found
     return found
 
 
-def _constrained(
-    machine: Machine, scale: float, known: dict[Hashable, Part], formulae: tuple[Formula, ...]
-) -> Part:
+def _constrained(question: Question, formulae: tuple[Formula, ...]) -> Part:
     """Return a component on which formulae hold: by their cubes, or world by world if that is less work."""
+    machine, budget = question.machine, question.budget
     size = len(machine.declared)
-    by_world = States(machine, scale, conjunction(formulae))
+    by_world = States(machine, question.scale, budget, conjunction(formulae))
     if 1 << size <= CASE:
         return by_world
     try:
-        found = Cubes(Component(machine.declared, formulae, ()), MAX_CUBES)
+        found = Cubes(Component(machine.declared, formulae, ()), MAX_CUBES, budget)
     except TooManyWorlds:
         if size <= LIMIT:
             return by_world
@@ -277,7 +283,7 @@ def _constrained(
         ) from None
     shortest = LIMIT if machine.definitions else machine.hidden
     work = sum((1 << min(free, shortest)) + CASE for free in found.frees)
-    return by_world if size <= LIMIT and 1 << size <= work else _Cases(machine, scale, known, found.cubes)
+    return by_world if size <= LIMIT and 1 << size <= work else _Cases(question, found.cubes)
 
 
 class _Cases(Part):
@@ -285,16 +291,15 @@ class _Cases(Part):
 
     constrained = True
 
-    def __init__(
-        self, machine: Machine, scale: float, known: dict[Hashable, Part], cubes: Sequence[Mask]
-    ) -> None:
-        self.machine, self.scale, self.known, self.cubes = machine, scale, known, cubes
+    def __init__(self, question: Question, cubes: Sequence[Mask]) -> None:
+        self.question, self.cubes = question, cubes
+        self.declared = len(question.machine.declared)
 
     def _case(self, cube: Mask) -> Whole:
         true, false = cube
-        places = range(len(self.machine.declared))
+        places = range(self.declared)
         fixed = {i: bool(true >> i & 1) for i in places if (true | false) >> i & 1}
-        return Whole(self.machine, self.scale, self.known, fixed)
+        return Whole(self.question, fixed)
 
     @cached_property
     def logs(self) -> Floats:
@@ -307,7 +312,7 @@ class _Cases(Part):
 
     @cached_property
     def marginals(self) -> Floats | None:
-        top, total, ones = -math.inf, 0.0, np.zeros(len(self.machine.declared))
+        top, total, ones = -math.inf, 0.0, np.zeros(self.declared)
         for cube in self.cubes:
             case = self._case(cube)
             chances = case.marginals()
@@ -323,4 +328,4 @@ class _Cases(Part):
     def draw(self, n: int, rng: np.random.Generator) -> Bools:
         drawn = rng.multinomial(n, shares(self.logs))
         found = [self._case(self.cubes[i]).draw(int(drawn[i]), rng) for i in np.flatnonzero(drawn).tolist()]
-        return rng.permutation(np.concatenate([np.zeros((0, len(self.machine.declared)), bool), *found]))
+        return rng.permutation(np.concatenate([np.zeros((0, self.declared), bool), *found]))

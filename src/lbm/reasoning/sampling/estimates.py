@@ -15,7 +15,7 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, atom
 from lbm.knowledge.theory import shown
 from lbm.reasoning.answers import Estimate
-from lbm.reasoning.clock import spent
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.sampling.coverage import Coverage
 from lbm.reasoning.sampling.diagnostics import (
@@ -70,7 +70,7 @@ def ask(
     *,
     sweeps: int | None = None,
     most: int = MOST,
-    deadline: float = math.inf,
+    budget: Budget = NO_LIMIT,
     patient: bool = True,
 ) -> tuple[Estimate, Ran]:
     """Return how likely the query is among valid states, and how chains ran.
@@ -80,7 +80,7 @@ def ask(
     With ``patient=False`` chains also end that seem to need more than HOPELESS times the sweeps allowed.
     """
     watch = _Watch(problem, query)
-    return _run(problem, rng, watch, watch.probability, _Limits(sweeps, most, deadline, patient))
+    return _run(problem, rng, watch, watch.probability, _Limits(sweeps, most, budget, patient))
 
 
 def marginals(
@@ -89,7 +89,7 @@ def marginals(
     *,
     sweeps: int | None = None,
     most: int = MOST,
-    deadline: float = math.inf,
+    budget: Budget = NO_LIMIT,
     patient: bool = True,
 ) -> tuple[dict[str, Estimate], Ran]:
     """Return how likely every atom is among valid states, and how chains ran.
@@ -97,7 +97,7 @@ def marginals(
     Sweeps and the deadline are those of :func:`ask`; chains go on until all atoms that vary have converged.
     """
     watch = _Watch(problem)
-    return _run(problem, rng, watch, watch.marginals, _Limits(sweeps, most, deadline, patient))
+    return _run(problem, rng, watch, watch.marginals, _Limits(sweeps, most, budget, patient))
 
 
 def draw(
@@ -107,7 +107,7 @@ def draw(
     *,
     sweeps: int | None = None,
     most: int = MOST,
-    deadline: float = math.inf,
+    budget: Budget = NO_LIMIT,
     patient: bool = True,
 ) -> tuple[Bools, Estimate, Ran]:
     """Return ``n`` states of chains, shape (n, atoms), how good they are, and how chains ran.
@@ -129,7 +129,7 @@ def draw(
         return sum(int(keeps.sum()) for _, keeps, _ in kept[len(kept) // 2 :]) >= n
 
     watch = _Watch(problem)
-    found, ran = _run(problem, rng, watch, watch.least_known, _Limits(sweeps, most, deadline, patient), keep)
+    found, ran = _run(problem, rng, watch, watch.least_known, _Limits(sweeps, most, budget, patient), keep)
     states = np.concatenate([x[:, keeps].T for x, keeps, _ in kept[len(kept) // 2 :]])
     if len(states) < n:
         raise NoAnswer(
@@ -148,7 +148,7 @@ class _Limits:
 
     sweeps: int | None
     most: int
-    deadline: float
+    budget: Budget
     patient: bool
 
     def sweeps_of(self, problem: Problem) -> int:
@@ -179,7 +179,7 @@ def _run(
         some: list[Seen] = []
         for last in islice(walk, min(watch.at_once, limit - done)):
             some.append(last)
-            late = spent(limits.deadline)
+            late = limits.budget.spent()
             if late:
                 break
         done += len(some)

@@ -13,7 +13,7 @@ from lbm.arrays import Bools
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, conjunction
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.clock import at_most, tick
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.lanes import weights_of
@@ -90,7 +90,9 @@ class LogPartition(float):
         return f"{float(self):.6g} ± {self.error:.2g}"
 
 
-def log_partition(split: Split, temperature: float, rng: np.random.Generator, note: str = "") -> LogPartition:
+def log_partition(
+    split: Split, temperature: float, rng: np.random.Generator, budget: Budget, note: str = ""
+) -> LogPartition:
     """Return an estimate of log Σ exp(score(x)/τ) over the models of a theory that was taken apart.
 
     Some populations come from random states, others from known worlds: the best one that was met, and
@@ -99,8 +101,8 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
     add up, and what may or may not have been counted twice widens the error. Places that some populations
     never leave and others never enter are weighed in every combination, or there is no answer.
     """
-    network, known = logical_network(split, temperature, None, rng)
-    penalty = penalty_for(network, known.starts, rng)
+    network, known = logical_network(split, temperature, None, rng, budget)
+    penalty = penalty_for(network, known.starts, rng, budget)
     weights, groups, seed = weights_of(network, penalty), groups_of(network), seed_from(rng)
     atoms = atoms_about(split, None)
     free = [
@@ -111,12 +113,12 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
             blocks=BLOCKS,
             lane=LANES * BLOCKS * number,
             groups=groups,
-            on_sweeps=tick,
+            on_sweeps=budget.tick,
         )
         for number in range(POPULATIONS)
     ]
     crowds = [_Crowd.of(free, known.places, atoms)]
-    pins = _Pins(split, temperature, penalty, seed)
+    pins = _Pins(split, temperature, penalty, seed, budget)
     if network.atoms:
         worlds = known.starts.T[:PINNED]
         crowds += [_Crowd.of_pinned(pins.begin(world), known.places, atoms) for world in worlds]
@@ -131,20 +133,20 @@ def log_partition(split: Split, temperature: float, rng: np.random.Generator, no
 class _Pins:
     """Populations that begin at given worlds, each with random numbers of its own."""
 
-    def __init__(self, split: Split, temperature: float, penalty: float, seed: int) -> None:
+    def __init__(self, split: Split, temperature: float, penalty: float, seed: int, budget: Budget) -> None:
         self.split, self.temperature, self.penalty, self.seed = split, temperature, penalty, seed
+        self.budget = budget
         self.lane = LANES * BLOCKS * POPULATIONS
 
     def begin(self, world: Bools) -> list[Population]:
         """Return populations that begin at a world."""
-        network, weights, field = with_field(self.split, self.temperature, self.penalty, world)
+        network, weights, field = with_field(self.split, self.temperature, self.penalty, world, self.budget)
         groups = groups_of(network)
         found = []
         for _ in range(PINNED_POPULATIONS):
             options: dict[str, Any] = {"seed": self.seed, "blocks": PINNED_BLOCKS, "lane": self.lane}
-            found.append(
-                pinned_population(network, weights, field, world, groups=groups, on_sweeps=tick, **options)
-            )
+            options.update(groups=groups, on_sweeps=self.budget.tick)
+            found.append(pinned_population(network, weights, field, world, **options))
             self.lane += LANES * PINNED_BLOCKS
         return found
 
@@ -174,7 +176,8 @@ def _others(
         if any(all(_meets(crowd.shares[k], side) for k, side in sides) for crowd in (*crowds, *found)):
             continue
         asked = [places[k] if side else ~places[k] for k, side in sides]
-        world = find_model(Theory(hard, atoms=atoms), given=conjunction(asked), seconds=at_most(_SECONDS))
+        budget = pins.budget.at_most(_SECONDS)
+        world = find_model(Theory(hard, atoms=atoms), given=conjunction(asked), budget=budget)
         if world is not None:
             found.append(_Crowd.of_pinned(pins.begin(np.array(list(world.values()), bool)), places, atoms))
     return found

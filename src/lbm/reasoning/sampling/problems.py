@@ -24,7 +24,7 @@ from lbm.knowledge.weighted import counter_cells
 from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
 from lbm.reasoning.assign import assign
-from lbm.reasoning.clock import at_most, share_of_time, spent, tick
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component, Split, exponent
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
@@ -118,6 +118,7 @@ def logical(
     *,
     tempering: bool = False,
     more: Bools | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> Problem:
     """Return the logical distribution of a theory with evidence; with a query, of what it depends on.
 
@@ -125,43 +126,51 @@ def logical(
     chains are the cold ends of ladders: there are fewer of them, but none is caught in a well for ever.
     ``more``, shape (atoms, worlds), are further worlds to start from.
     """
-    network, known = logical_network(split, temperature, query, rng)
-    penalty = penalty_for(network, known.starts, rng)
-    run = partial(_ladders if tempering else _walk, network, weights_of(network, penalty))
+    network, known = logical_network(split, temperature, query, rng, budget)
+    weights = weights_of(network, penalty_for(network, known.starts, rng, budget))
+    run = partial(_ladders, network, weights, budget) if tempering else partial(_walk, network, weights)
     starts = known.starts if more is None else np.concatenate([known.starts, more], axis=1)
     atoms = atoms_about(split, query)
     theory = Theory([f for component in _components_about(split, query) for f in component.hard], atoms=atoms)
-    return Problem(run, atoms, _distinct(starts), known.places, partial(_impossible, theory))
+    return Problem(run, atoms, _distinct(starts), known.places, partial(_impossible, theory, budget))
 
 
-def penalty_for(network: Network, starts: Bools, rng: np.random.Generator) -> float:
+def penalty_for(network: Network, starts: Bools, rng: np.random.Generator, budget: Budget) -> float:
     """Return what a broken hard formula costs chains that begin in these worlds; without any, nothing."""
     if not len(network.firm):
         return 0.0
-    return tuned_penalty(network, spread(starts, rng), seed=seed_from(rng), on_sweeps=tick)
+    return tuned_penalty(network, spread(starts, rng), seed=seed_from(rng), on_sweeps=budget.tick)
 
 
 def logical_network(
-    split: Split, temperature: float, query: Formula | None, rng: np.random.Generator
+    split: Split,
+    temperature: float,
+    query: Formula | None,
+    rng: np.random.Generator,
+    budget: Budget = NO_LIMIT,
 ) -> tuple[Network, Known]:
     """Return a theory with evidence as a network, weights over τ, and models to start from."""
     atoms = atoms_about(split, query)
-    hard, firm, pairs, earned = _weighed(split, query, temperature)
+    hard, firm, pairs, earned = _weighed(split, query, temperature, budget)
     hard += firm
-    network = network_of(atoms, _parts(hard), pairs)
+    network = network_of(atoms, _parts(hard), pairs, budget)
     heaviest = sorted(pairs, key=lambda pair: -abs(pair[1]))[:_STARTS]
     wanted = [f if weight > 0 else ~f for f, weight in heaviest if abs(weight) >= _STEEP]
-    asked = [] if query is None else [left for left in _both(assign(query, split.fixed)) if left is not FALSE]
+    asked = (
+        []
+        if query is None
+        else [left for left in _both(assign(query, split.fixed, budget)) if left is not FALSE]
+    )
     theory = Theory(hard, atoms=atoms)
-    best = _annealed(network, seed_from(rng)) if pairs or counter_cells(*hard) > MANY_CELLS else None
-    known = _starts(theory, asked, wanted, best)
+    best = _annealed(network, seed_from(rng), budget) if pairs or counter_cells(*hard) > MANY_CELLS else None
+    known = _starts(theory, asked, wanted, budget, best)
     if not known.starts.shape[1]:
         raise NoAnswer("no world was found that keeps the hard formulae and the evidence: allow more seconds")
     return network, known._replace(earned=earned)
 
 
 def _weighed(
-    split: Split, query: Formula | None, temperature: float
+    split: Split, query: Formula | None, temperature: float, budget: Budget
 ) -> tuple[list[Formula], list[Formula], list[tuple[Formula, float]], float]:
     """Return hard formulae, soft ones as good as hard, others with weights over τ, and a constant score.
 
@@ -183,7 +192,8 @@ def _weighed(
         return hard, [], pairs, 0.0
     firm = [formula if weight > 0 else ~formula for formula, weight in heavy]
     theory = Theory(hard, atoms=atoms_about(split, query))
-    if light > HEAVY / 2 or find_model(theory, given=conjunction(firm), seconds=at_most(_SECONDS)) is None:
+    limited = budget.at_most(_SECONDS)
+    if light > HEAVY / 2 or find_model(theory, given=conjunction(firm), budget=limited) is None:
         most = max(abs(weight) for _, weight in pairs)
         raise WeightError(
             f"chains cannot weigh formulae of weight {most:g} against each other and also "
@@ -193,7 +203,7 @@ def _weighed(
 
 
 def with_field(
-    split: Split, temperature: float, penalty: float, world: Bools
+    split: Split, temperature: float, penalty: float, world: Bools, budget: Budget = NO_LIMIT
 ) -> tuple[Network, Weights, tuple[Floats, float]]:
     """Return a theory as a network that also tells in how many atoms a state is as in a world.
 
@@ -201,33 +211,33 @@ def with_field(
     that make up the number.
     """
     atoms = atoms_about(split, None)
-    hard, firm, pairs, _ = _weighed(split, None, temperature)
+    hard, firm, pairs, _ = _weighed(split, None, temperature, budget)
     hard = _parts(hard) + firm
     literals = [atom(name) if value else ~atom(name) for name, value in zip(atoms, world, strict=True)]
-    once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)]) for w in (1.0, 2.0))
+    once, twice = (network_of(atoms, hard, [*pairs, *((f, w) for f in literals)], budget) for w in (1.0, 2.0))
     field, constant = twice.soft - once.soft, twice.earned - once.earned
     values = once.soft - field + penalty * once.hard
     bare = once.earned - constant - penalty * once.broken
     return once, Weights(values, 1.0, bare, float(np.abs(values).sum())), (field, constant)
 
 
-def _annealed(network: Network, seed: int) -> Bools | None:
+def _annealed(network: Network, seed: int, budget: Budget) -> Bools | None:
     """Return a world of high score that keeps the hard formulae, shape (atoms, 1); None: none was met."""
-    enough = share_of_time(_SHARE)
+    enough = budget.part(_SHARE)
     soft = weights_of(network, 0.0)
     penalty = 2 * float(np.abs(soft.numbers).max(initial=1)) * soft.unit
     x = random_states(network.atoms, seed, lane=1 << 30)
     lanes = start(network, weights_of(network, penalty), x, seed=seed, lane=1 << 30, watch=True)
     betas = np.concatenate([np.linspace(0.05, _COLD, _COOLING), np.full(_COOLING // 8, 1e6)])
-    advance(lanes, betas, rule="metropolis", after=lambda _: not spent(enough))
+    advance(lanes, betas, rule="metropolis", after=lambda _: not enough.spent())
     return np.asarray(lanes.best_x[:, None] > 0) if lanes.found else None
 
 
-def _impossible(theory: Theory, formulae: Sequence[Formula]) -> frozenset[Formula]:
+def _impossible(theory: Theory, budget: Budget, formulae: Sequence[Formula]) -> frozenset[Formula]:
     """Return those formulae that are proven to be true in no model of a theory."""
     literals = {formula: _literal(formula) for formula in formulae}
     refuted = refuted_literals(
-        theory, [each for each in literals.values() if each is not None], seconds=at_most(_SECONDS)
+        theory, [each for each in literals.values() if each is not None], budget=budget.at_most(_SECONDS)
     )
     return frozenset(
         formula
@@ -235,7 +245,7 @@ def _impossible(theory: Theory, formulae: Sequence[Formula]) -> frozenset[Formul
         if (
             literal in refuted
             if literal is not None
-            else satisfiable(theory, given=formula, seconds=at_most(_SECONDS)) is False
+            else satisfiable(theory, given=formula, budget=budget.at_most(_SECONDS)) is False
         )
     )
 
@@ -279,7 +289,9 @@ def _walk(network: Network, weights: Weights, starts: Bools, rng: np.random.Gene
         yield Seen(lanes.x.astype(bool), lanes.broken() == 0, lanes.score())
 
 
-def _ladders(network: Network, weights: Weights, starts: Bools, rng: np.random.Generator) -> Iterator[Seen]:
+def _ladders(
+    network: Network, weights: Weights, budget: Budget, starts: Bools, rng: np.random.Generator
+) -> Iterator[Seen]:
     """Yield what the cold ends of ladders see, which begin in the starts once rungs have been found.
 
     There are as many blocks of ladders as it takes for half of them to begin elsewhere.
@@ -291,7 +303,14 @@ def _ladders(network: Network, weights: Weights, starts: Bools, rng: np.random.G
     while len(blocks) < _BLOCKS and (starts.shape[1] or sum(cold.x.shape[1] for cold in firsts) < _LADDERS):
         lane = LANES * len(blocks)
         block = tempered(
-            network, weights, x, seed=seed, lane=lane, groups=groups, seeds=starts, on_sweep=lambda _: tick()
+            network,
+            weights,
+            x,
+            seed=seed,
+            lane=lane,
+            groups=groups,
+            seeds=starts,
+            on_sweep=lambda _: budget.tick(),
         )
         blocks.append(block)
         firsts.append(next(block))
@@ -337,11 +356,12 @@ def machine_distribution(
     confidence: float,
     temperature: float,
     rng: np.random.Generator,
+    budget: Budget,
 ) -> Problem:
     """Return the machine distribution, definitional atoms computed; evidence is a penalty and a filter."""
     _check_weights(machine, confidence / temperature)
-    starts = _machine_starts(machine, query, given)
-    places, impossible = _machine_places(machine, query, given)
+    starts = _machine_starts(machine, query, given, budget)
+    places, impossible = _machine_places(machine, query, given, budget)
     held, rest = clamps(given)
     if given is None or rest is TRUE:
         place = {name: i for i, name in enumerate(machine.declared)}
@@ -395,6 +415,7 @@ def block_gibbs(
     *,
     confidence: float,
     temperature: float,
+    budget: Budget,
 ) -> Problem:
     """Return block Gibbs on the raw machine: definitional atoms are sampled like all others.
 
@@ -404,7 +425,7 @@ def block_gibbs(
     held, rest = clamps(given)
     place = {name: i for i, name in enumerate(machine.atoms)}
     clamped = {place[name]: value for name, value in held.items()}
-    declared = _machine_starts(machine, query, given)
+    declared = _machine_starts(machine, query, given, budget)
     starts = np.asarray(machine.visible(declared.T).T > 0.5)
 
     step = _dense_step(machine, confidence / temperature, clamped) if _is_dense(machine) else None
@@ -420,7 +441,7 @@ def block_gibbs(
                 else step(x, rng)
             )
 
-    return Problem(run, machine.atoms, starts, *_machine_places(machine, query, given))
+    return Problem(run, machine.atoms, starts, *_machine_places(machine, query, given, budget))
 
 
 def _is_dense(machine: Machine) -> bool:
@@ -462,7 +483,11 @@ def clamps(given: Formula | None) -> tuple[dict[str, bool], Formula]:
 
 
 def _starts(
-    theory: Theory, asked: Sequence[Formula], wanted: Sequence[Formula], best: Bools | None = None
+    theory: Theory,
+    asked: Sequence[Formula],
+    wanted: Sequence[Formula],
+    budget: Budget,
+    best: Bools | None = None,
 ) -> Known:
     """Return models of the theory: with each formula asked, the best one known, and with each one wanted."""
     found: dict[tuple[bool, ...], None] = {}
@@ -471,7 +496,7 @@ def _starts(
     def look(formula: Formula) -> None:
         world = None
         with suppress(LimitExceeded):  # more clauses than a solver is given
-            world = find_model(theory, given=formula, seconds=at_most(_SECONDS))
+            world = find_model(theory, given=formula, budget=budget.at_most(_SECONDS))
         if world is not None:
             found[tuple(world.values())] = None
             places[formula] = None
@@ -490,16 +515,16 @@ def _starts(
     return Known(starts, tuple(formula for formula in places if formula is not TRUE))
 
 
-def _machine_starts(machine: Machine, query: Formula | None, given: Formula | None) -> Bools:
+def _machine_starts(machine: Machine, query: Formula | None, given: Formula | None, budget: Budget) -> Bools:
     """Return worlds over the declared atoms that keep the evidence, and hard formulae where they can."""
     bare = Theory(atoms=machine.declared)
     whole = bare if machine.theory is None else machine.theory
     asked = [] if query is None else list(_both(query))
     if given is not None:
         asked = [conjunction([given, formula]) for formula in asked] or [given]
-    kept = _starts(whole, asked, ()).starts
+    kept = _starts(whole, asked, (), budget).starts
     # Worlds that break hard formulae have their share too.
-    loose = _starts(bare, asked, ()).starts
+    loose = _starts(bare, asked, (), budget).starts
     both = np.concatenate([kept, loose], axis=1)
     if given is not None:
         both = both[:, truth(given, machine.declared, both)]
@@ -509,12 +534,12 @@ def _machine_starts(machine: Machine, query: Formula | None, given: Formula | No
 
 
 def _machine_places(
-    machine: Machine, query: Formula | None, given: Formula | None
+    machine: Machine, query: Formula | None, given: Formula | None, budget: Budget
 ) -> tuple[tuple[Formula, ...], Callable[[Sequence[Formula]], frozenset[Formula]]]:
     """Return where worlds of a machine are known, and what tells whether a formula can be true at all."""
     bare = Theory([] if given is None else [given], atoms=machine.declared)
     sides = [] if query is None else [side for side in _both(query) if side is not FALSE and side is not TRUE]
-    return tuple(sides), partial(_impossible, bare)
+    return tuple(sides), partial(_impossible, bare, budget)
 
 
 def spread(starts: Bools, rng: np.random.Generator) -> Bools:

@@ -19,7 +19,7 @@ from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import exact
-from lbm.reasoning.clock import spent, until
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.problem import Problem
 
 MAX_LISTED: Final = 50_000
@@ -74,26 +74,25 @@ class Distance:
         return "\n".join(self.lines())
 
 
-def distance(theory: Theory, rows: Bools, given: Formula | None, deadline: float) -> Distance:
+def distance(theory: Theory, rows: Bools, given: Formula | None, budget: Budget) -> Distance:
     """Return how far worlds are from uniform over the models that satisfy the evidence.
 
     Parameters
     ----------
     rows
         Shape (draws, atoms), columns in the order of the theory's atoms.
-    deadline
-        By which it must be measured.
+    budget
+        In which it must be measured.
     """
     hard = Theory.from_parts(theory.atoms, tuple(s for s in theory if s.weight is None))
     problem = Problem(hard, given)
     kept = np.array([problem.look(row).keeps for row in rows.tolist()], bool)
     strangers = int((~kept).sum())
-    found = _models(problem, deadline)
+    found = _models(problem, budget)
     if found is not None:
         return _variation(rows[kept], found, strangers)
     try:
-        with until(deadline):
-            chances = exact.marginals(hard, given=given)
+        chances = exact.marginals(hard, given=given, budget=budget)
     except (NoAnswer, TooManyWorlds, LimitExceeded):
         return Distance("not measured", None, None, len(rows), None, strangers)
     exactly = np.array([chances[name] for name in hard.atoms])
@@ -101,19 +100,18 @@ def distance(theory: Theory, rows: Bools, given: Formula | None, deadline: float
     return Distance("marginals", value, _largest_error(exactly, len(rows)), len(rows), None, strangers)
 
 
-def _models(problem: Problem, deadline: float) -> Bools | None:
+def _models(problem: Problem, budget: Budget) -> Bools | None:
     """Return all the models; None: there are too many, or too few were found in time."""
     theory, given = problem.theory, problem.evidence
     try:
-        with until(deadline):
-            if exact.count(theory, given=given) > MAX_LISTED:
-                return None
-            return exact.models(theory, given=given).array
+        if exact.count(theory, given=given, budget=budget) > MAX_LISTED:
+            return None
+        return exact.models(theory, given=given, budget=budget).array
     except (NoAnswer, TooManyWorlds, LimitExceeded):
-        return _enumerated(problem, deadline)
+        return _enumerated(problem, budget)
 
 
-def _enumerated(problem: Problem, deadline: float) -> Bools | None:
+def _enumerated(problem: Problem, budget: Budget) -> Bools | None:
     """Return all the models one after the other, each ruled out when it was met."""
     from pysat.solvers import Solver
 
@@ -121,7 +119,7 @@ def _enumerated(problem: Problem, deadline: float) -> Bools | None:
     atoms = len(problem.theory.atoms)
     found: list[list[bool]] = []
     with Solver("cadical195", bootstrap_with=clauses.where(clauses.weights == 0).rows()) as solver:
-        while not spent(deadline) and len(found) <= MAX_LISTED:
+        while not budget.spent() and len(found) <= MAX_LISTED:
             if not solver.solve():
                 return np.array(found, bool).reshape(len(found), atoms)
             said: list[int] = solver.get_model()[:atoms]

@@ -6,7 +6,6 @@ Loading this module loads compiled code, which takes a moment: small theories do
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.arrays import Bools
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.lanes import Lanes, advance, random_states, weights_of
 from lbm.reasoning.engine.lanes import start as begin
@@ -72,7 +72,7 @@ class Landscape:
         return values
 
 
-def of_split(split: Split, names: Sequence[str]) -> Landscape:
+def of_split(split: Split, names: Sequence[str], budget: Budget = NO_LIMIT) -> Landscape:
     """Return the landscape of a theory that was taken apart."""
     place = {name: i for i, name in enumerate(names)}
     atoms = [name for component in split.components for name in component.atoms]
@@ -82,7 +82,8 @@ def of_split(split: Split, names: Sequence[str]) -> Landscape:
     hard = [formula for component in split.components for formula in component.hard]
     soft = [pair for component in split.components for pair in component.soft if pair[1]]
     weights, largest = _measured([weight for _, weight in soft])
-    network = network_of(atoms, hard, list(zip((formula for formula, _ in soft), weights, strict=True)))
+    weighted = list(zip((formula for formula, _ in soft), weights, strict=True))
+    network = network_of(atoms, hard, weighted, budget)
     base = np.zeros(len(names), np.bool_)
     for name, value in split.fixed.items():
         base[place[name]] = value
@@ -133,9 +134,8 @@ def anneal(
     number: int,
     *,
     start: Sequence[bool] | None = None,
-    over: Callable[[], bool] = lambda: False,
     found: Callable[[list[bool]], object] | None = None,
-    deadline: float = math.inf,
+    budget: Budget = NO_LIMIT,
 ) -> Round:
     """Do one round: chains from hot to cold, 64 or more. What it finds depends on its number and seed only.
 
@@ -146,16 +146,14 @@ def anneal(
     ----------
     start
         A world to begin from, in half of the chains and not as hot.
-    over
-        Asked between compiled calls whether to stop.
     found
         Gets worlds as they are met, each better than the one before.
-    deadline
-        Of ``time.time()``, after which it stops.
+    budget
+        Asked between compiled calls whether to stop.
     """
     network = landscape.network
     if not network.soft.any():
-        return _satisfy(landscape, seed, number, start, over, found, deadline)
+        return _satisfy(landscape, seed, number, start, found, budget)
     mixed = len(network.firm) > 0
     sweeps = min(_SWEEPS[0] << min(number // (len(_COSTS) if mixed else 1), 30), _SWEEPS[1])
     penalty = landscape.largest * (_COSTS[number % len(_COSTS)] if mixed else 1.0)
@@ -173,7 +171,7 @@ def anneal(
         if found is not None and lanes.found and float(lanes.best[0]) > told:
             told = float(lanes.best[0])
             found(landscape.world(lanes.best_x))
-        return not over() and time.time() < deadline
+        return not budget.spent()
 
     done = advance(lanes, rising(first, last, sweeps), rule="metropolis", after=look)
     look(lanes)
@@ -188,9 +186,8 @@ def _satisfy(
     seed: int,
     number: int,
     start: Sequence[bool] | None,
-    over: Callable[[], bool],
     found: Callable[[list[bool]], object] | None,
-    deadline: float,
+    budget: Budget,
 ) -> Round:
     """Do one round where nothing is soft: chains are held where they pass from valley to valley.
 
@@ -208,7 +205,7 @@ def _satisfy(
         rows = random_rows(network.atoms, seed=seed, lane=CHAINS * number)
         if start is not None:
             rows[:, 0] = np.where(np.asarray(start, bool)[landscape.rows], ~np.uint64(0), np.uint64(0))
-        while done < sweeps and not (over() or time.time() > deadline):
+        while done < sweeps and not budget.spent():
             some = betas[done : done + _BETWEEN]
             ran = advance_sliced(bits, rows, some, seed=seed, sweep=done, lane=CHAINS * number, stop=True)
             done += ran
@@ -221,9 +218,7 @@ def _satisfy(
         if start is not None:
             x[:, : LANES // 2] = np.asarray(start, np.uint8)[landscape.rows, None]
         lanes = begin(network, weights, x, seed=seed, lane=LANES * number, watch=True)
-        done = advance(
-            lanes, betas, rule="metropolis", after=lambda _: not (over() or time.time() > deadline)
-        )
+        done = advance(lanes, betas, rule="metropolis", after=lambda _: not budget.spent())
         if lanes.found:
             worlds.append(landscape.world(lanes.best_x))
         if landscape.part.max(initial=0) > 0:

@@ -6,7 +6,7 @@ import sys
 from contextlib import AbstractContextManager
 from typing import Final
 
-from lbm.reasoning import clock
+from lbm.reasoning.budget import Budget
 
 LOADING: Final = 2.5
 """Seconds that must be left for a compiler to be loaded: that takes one, or two on a busy machine."""
@@ -17,7 +17,7 @@ def loaded() -> bool:
     return "numba" in sys.modules
 
 
-def usable(piece: str, deadline: float) -> bool:
+def usable(piece: str, budget: Budget) -> bool:
     """Return whether compiled loops can be used: they are compiled, and loaded or there is time for that.
 
     Where they are not, they are compiled in a process beside.
@@ -27,7 +27,7 @@ def usable(piece: str, deadline: float) -> bool:
     if not is_warm(piece):
         warm_aside()
         return False
-    return loaded() or deadline - clock.now() > LOADING
+    return loaded() or budget.left() > LOADING
 
 
 def held() -> AbstractContextManager[None]:

@@ -16,7 +16,7 @@ from lbm.arrays import Bools, Floats
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.clock import spent
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.apart import split_of
 from lbm.reasoning.engine.lanes import Weights, advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES
@@ -33,7 +33,7 @@ _BATCH: Final = 4096  # worlds that are verified at once
 
 
 def harvest(
-    theory: Theory, n: int, rng: np.random.Generator, *, given: Formula | None = None, deadline: float
+    theory: Theory, n: int, rng: np.random.Generator, *, given: Formula | None = None, budget: Budget
 ) -> tuple[Bools, int]:
     """Return ``n`` models that keep the evidence, shape (n, atoms), and how many sweeps they took.
 
@@ -46,7 +46,7 @@ def harvest(
     NoAnswer
         If fewer than ``n`` were found in time.
     """
-    landscape = _landscape(theory, given)
+    landscape = _landscape(theory, given, budget)
     if landscape is None:
         raise NoWorlds(given)
     found: list[Bools] = []
@@ -55,7 +55,7 @@ def harvest(
     for worlds, done in _coolings(landscape, rng):
         sweeps += done
         waiting.append(worlds)
-        if (late := spent(deadline)) or sum(map(len, waiting)) >= min(_BATCH, n - number):
+        if (late := budget.spent()) or sum(map(len, waiting)) >= min(_BATCH, n - number):
             some = np.concatenate(waiting)
             found.append(some[_are_models(theory, given, some)])
             number += len(found[-1])
@@ -70,15 +70,15 @@ def harvest(
     return np.concatenate(found)[:n], sweeps
 
 
-def _landscape(theory: Theory, given: Formula | None) -> Landscape | None:
+def _landscape(theory: Theory, given: Formula | None, budget: Budget) -> Landscape | None:
     """Return the hard formulae and the evidence as a landscape; None: they clash."""
     problem = Problem(theory, given)
     clauses = problem.weighted_clauses(hard=True)
     if clauses is not None:
         left = presolve(clauses, pure=False)
         return None if left is None else of_clauses(left)
-    split = split_of(theory, given, problem.known, soft=False)
-    return None if split is None else of_split(split, theory.atoms)
+    split = split_of(theory, given, problem.known, budget, soft=False)
+    return None if split is None else of_split(split, theory.atoms, budget)
 
 
 def _coolings(landscape: Landscape, rng: np.random.Generator) -> Iterator[tuple[Bools, int]]:

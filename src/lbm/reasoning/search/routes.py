@@ -7,20 +7,19 @@ RC2 has settled the question. Every one of them looks at the clock.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.clauses import Clauses, is_true, propagated, under
-from lbm.reasoning import clock
+from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
 from lbm.reasoning.components.apart import Component, Split, split_of
 from lbm.reasoning.components.tables import WIDTH, order
 from lbm.reasoning.problem import Judged, Problem
@@ -81,7 +80,7 @@ class Found:
 
 def find(
     problem: Problem,
-    deadline: float,
+    budget: Budget,
     *,
     top: int = 1,
     every: bool = False,
@@ -97,10 +96,10 @@ def find(
     """
     rng = np.random.default_rng(0) if rng is None else rng
     with ExitStack() as stack:
-        return _Search(problem, deadline, top, every, tell, enough, start, jobs, stack).found(rng)
+        return _Search(problem, budget, top, every, tell, enough, start, jobs, stack).found(rng)
 
 
-def _exact(problem: Problem, top: int, every: bool) -> Found | None:
+def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Found | None:
     """Return the best worlds of a theory that is small, or falls apart into small parts; None: it is not."""
     theory, given = problem.theory, problem.evidence
     if max(len(theory), len(theory.atoms)) > MAX_EXACT:
@@ -108,22 +107,25 @@ def _exact(problem: Problem, top: int, every: bool) -> Found | None:
     if theory.clauses is not None and len(theory.atoms) <= WIDTH:
         clauses = problem.weighted_clauses()
         if clauses is not None:
-            return _enumerated(problem, clauses, top, every)
-    if _is_wide(problem):
+            return _enumerated(problem, clauses, top, every, budget)
+    if _is_wide(problem, budget):
         return None
     from lbm.reasoning import exact  # not before RC2 is at work
 
     limit = MAX_WORLDS if every else top
+
+    def how(soft: bool) -> dict[str, Any]:
+        method = _method(problem, budget, soft=soft)
+        return {"given": given, "method": method, "known": problem.known, "budget": budget}
+
     try:
-        _, models = exact.best_worlds(
-            theory, given=given, limit=limit, method=_method(problem, soft=True), known=problem.known
-        )
+        _, models = exact.best_worlds(theory, limit=limit, **how(soft=True))
         rows, complete = models.array, every and models.complete
         if top > len(rows):
-            method = _method(problem, soft=False)
-            if exact.count(theory, given=given, method=method, known=problem.known) > MAX_WORLDS:
+            options = how(soft=False)
+            if exact.count(theory, **options) > MAX_WORLDS:
                 return None
-            rows = exact.models(theory, given=given, method=method, known=problem.known).array
+            rows = exact.models(theory, **options).array
             losses = problem.losses(rows)
             rows = rows[sorted(range(len(rows)), key=losses.__getitem__)[:top]]
     except TooManyWorlds:
@@ -133,7 +135,7 @@ def _exact(problem: Problem, top: int, every: bool) -> Found | None:
     return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
 
 
-def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool) -> Found | None:
+def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budget: Budget) -> Found | None:
     """Return the best worlds of clauses over a few atoms, all worlds at once; None: too many are asked for.
 
     The world x has the place x[0], x[1], ..., so that worlds come in lexicographic order.
@@ -142,7 +144,7 @@ def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool) -> Fo
     small = clauses.weights.sum() < 1 << 31
     lost, model = np.zeros((2,) * atoms, np.int32 if small else np.int64), np.ones((2,) * atoms, bool)
     for row, weight in zip(clauses.rows(), clauses.weights.tolist(), strict=True):
-        clock.tick()
+        budget.tick()
         false: list[int | slice] = [slice(None)] * atoms  # the worlds in which the clause is
         for literal in row:
             false[abs(literal) - 1] = int(literal < 0)
@@ -153,7 +155,7 @@ def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool) -> Fo
         else:
             model[tuple(false)] = False
     if not model.any():
-        raise no_worlds(problem.theory, problem.evidence, clock.LEAST)
+        raise no_worlds(problem.theory, problem.evidence, NO_LIMIT.at_most(LEAST))
     best = np.flatnonzero(model & (lost == lost[model].min()))
     limit = MAX_WORLDS if every else top
     if top > len(best):
@@ -168,29 +170,29 @@ def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool) -> Fo
     return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
 
 
-def _method(problem: Problem, *, soft: bool) -> str:
+def _method(problem: Problem, budget: Budget, *, soft: bool) -> str:
     """Return the method by which exact answers are quick, or quickly refused."""
-    split = _split(problem, soft=soft)
+    split = _split(problem, budget, soft=soft)
     components = () if split is None else split.components
     return "auto" if all(map(_is_quick, components)) else "elimination"
 
 
-def _is_wide(problem: Problem) -> bool:
+def _is_wide(problem: Problem, budget: Budget) -> bool:
     """Return whether clauses are too entangled for exact answers, before formulae are looked at."""
     if len(problem.theory.atoms) <= WIDTH:
         return False
     clauses = problem.weighted_clauses()
     if clauses is None:
         return False
-    rows = tuple(_open(clauses))
+    rows = tuple(_open(clauses, budget))
     names = {name: i for i, name in enumerate({name: None for row in rows for name in row})}
     scopes = tuple({tuple([names[name] for name in row]): None for row in rows})
-    return len(names) > WIDTH and order(scopes, len(names), frozenset(), False)[1] > WIDTH
+    return len(names) > WIDTH and order(scopes, len(names), frozenset(), False, budget)[1] > WIDTH
 
 
-def _open(clauses: Clauses) -> Iterator[tuple[int, ...]]:
+def _open(clauses: Clauses, budget: Budget) -> Iterator[tuple[int, ...]]:
     """Yield the atoms of each clause that hard units, propagated, leave open; nothing where they clash."""
-    known = propagated(list(clauses.where(clauses.weights == 0).rows()), clock.tick)
+    known = propagated(list(clauses.where(clauses.weights == 0).rows()), budget.tick)
     if known is None:
         return
     fixed, _ = known
@@ -203,8 +205,8 @@ def _is_quick(component: Component) -> bool:
     return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
 
 
-def _split(problem: Problem, *, soft: bool) -> Split | None:
-    return split_of(problem.theory, problem.evidence, problem.known, soft=soft)
+def _split(problem: Problem, budget: Budget, *, soft: bool) -> Split | None:
+    return split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
 
 
 def liked(clauses: Clauses) -> Bools:
@@ -213,7 +215,7 @@ def liked(clauses: Clauses) -> Bools:
     return np.bincount(np.abs(clauses.literals), pull, clauses.variables + 1)[1:] > 0
 
 
-def descended(clauses: Clauses, x: Bools, deadline: float) -> Bools:
+def descended(clauses: Clauses, x: Bools, budget: Budget) -> Bools:
     """Return the world that the best flips lead to from ``x``, until none helps or time is over."""
     weights = _pulls(clauses)
     weights[weights == 0] = 1 + weights.sum()  # hard
@@ -226,7 +228,7 @@ def descended(clauses: Clauses, x: Bools, deadline: float) -> Bools:
         alone = np.where(number == 0, weights, np.where(number == 1, -weights, 0.0))[clause]
         gain = np.bincount(variable, np.where(true == (alone < 0), alone, 0.0), clauses.variables)
         best = int(gain.argmax())
-        if gain[best] <= 0 or clock.spent(deadline):
+        if gain[best] <= 0 or budget.spent():
             break
         x[best] ^= True
     return x
@@ -242,7 +244,7 @@ class _Search:
     def __init__(
         self,
         problem: Problem,
-        deadline: float,
+        budget: Budget,
         top: int,
         every: bool,
         tell: Callable[[Found], None] | None,
@@ -251,7 +253,7 @@ class _Search:
         jobs: int,
         stack: ExitStack,
     ) -> None:
-        self.problem, self.deadline, self.top, self.every = problem, deadline, top, every
+        self.problem, self.budget, self.top, self.every = problem, budget, top, every
         self.tell, self.enough, self.start, self.jobs, self.stack = tell, enough, start, jobs, stack
         self.clauses: Clauses | None = None  # None: too large as clauses
         self.worlds: dict[tuple[bool, ...], Judged] = {}
@@ -283,30 +285,27 @@ class _Search:
             return self.result()
         if not small and (found := self._exactly(_PATIENCE)):
             return found
-        if not (engines.loaded() and engines.usable("lanes", self.deadline)):
-            begun = clock.now()
-            self._listen(begun + min(HEAD_START, _HEAD_SHARE * (self.deadline - begun)))
+        if not (engines.loaded() and engines.usable("lanes", self.budget)):
+            self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
             if not self._over():
                 self._run_plainly(rng)
-        if not self._over() and engines.usable("lanes", self.deadline):
+        if not self._over() and engines.usable("lanes", self.budget):
             self._glance(rng)
             if not self._over():
                 self._anneal(rng, self._over)
-        self._listen(self.deadline)
+        self._listen(self.budget)
         return self.result()
 
     def _exactly(self, patience: float) -> Found | None:
         """Return the exact answer, if it comes in a part of the time and before RC2 settles the question."""
-        begun = clock.now()
-        until = clock.until(begun + patience * (self.deadline - begun), self._over)
-        with suppress(NoAnswer), until:
-            return _exact(self.problem, self.top, self.every)
+        with suppress(NoAnswer):
+            return _exact(self.problem, self.top, self.every, self.budget.part(patience).unless(self._over))
         return None
 
-    def _listen(self, until: float) -> None:
+    def _listen(self, budget: Budget) -> None:
         """Wait for RC2 to settle the question."""
-        while not self.ended and not self._over() and not clock.spent(until):
-            self._hear(until)
+        while not self.ended and not self._over() and not budget.spent():
+            self._hear(budget)
 
     def _guess(self) -> None:
         """Add the world that soft clauses like best and, where it is no model, what a SAT solver finds."""
@@ -321,20 +320,17 @@ class _Search:
         world = liked(clauses)
         self._add(world[:atoms].tolist())
         if atoms == clauses.variables and atoms and not self._settled():
-            until = min(self.deadline, clock.now() + _DESCENT)
-            self._add(descended(clauses, world, until).tolist())
+            self._add(descended(clauses, world, self.budget.at_most(_DESCENT)).tolist())
         if self._settled() or self.least is not None or len(clauses.literals) > _MAX_LITERALS:
             return
         phases = np.where(world, 1, -1) * np.arange(1, clauses.variables + 1)
-        until = min(self.deadline, clock.now() + clock.LEAST)
         hard = clauses.where(clauses.weights == 0).rows()
-        self._take(model_of(hard, clauses.variables, phases.tolist(), until))
+        self._take(model_of(hard, clauses.variables, phases.tolist(), self.budget.at_most(LEAST)))
 
     def _find_model(self) -> None:
         """Have a SAT solver find some model where clauses for all of the theory would be too many."""
         with suppress(LimitExceeded):
-            seconds = clock.left(min(self.deadline, clock.now() + clock.LEAST))
-            model = find_model(self.problem, seconds=seconds)
+            model = find_model(self.problem, budget=self.budget.at_most(LEAST))
             if model is not None:
                 self._add(list(model.values()))
 
@@ -352,7 +348,7 @@ class _Search:
         if self.every or self.top > 1 or len(theory.atoms) <= WIDTH or len(theory) > MAX_EXACT:
             return
         clauses = self._few_clauses()
-        if clauses is None or not engines.usable("walks", self.deadline):
+        if clauses is None or not engines.usable("walks", self.budget):
             return
         soft = bool(clauses.weights.any())
         if soft and len(theory.atoms) > _GLANCE:
@@ -401,10 +397,10 @@ class _Search:
         size = len(self.problem.theory) if clauses is None else len(clauses.literals) // 10
         if size > _PLAIN_SIZE:
             return
-        until = clock.now() + _PLAIN
+        plain = NO_LIMIT.at_most(_PLAIN)
 
         def over() -> bool:
-            return self._over() or (clock.spent(until) and engines.usable("lanes", self.deadline))
+            return self._over() or (plain.spent() and engines.usable("lanes", self.budget))
 
         with engines.held():
             self._anneal(rng, over)
@@ -423,18 +419,18 @@ class _Search:
             self.bound = max(self.bound, left.lost)
             return of_clauses(left)
         # Formulae are gone through one by one.
-        with suppress(TooManyWorlds, LimitExceeded, NoAnswer), clock.until(self.deadline, self._over):
-            split = _split(self.problem, soft=True)
+        with suppress(TooManyWorlds, LimitExceeded, NoAnswer):
+            budget = self.budget.unless(self._over)
+            split = _split(self.problem, budget, soft=True)
             if split is None:
                 raise self._nothing()
-            return of_split(split, self.problem.theory.atoms)
+            return of_split(split, self.problem.theory.atoms, budget)
         return None
 
     def _call(self) -> None:
         """Give the question to RC2."""
         try:
-            with clock.until(self.deadline):
-                self.clauses = self.problem.clauses()
+            self.clauses = self.problem.clauses(self.budget)
             atoms = len(self.problem.theory.atoms)
             asked = maxsat(self.clauses, atoms=atoms, top=self.top, every=self.every)
             self.answers = self.stack.enter_context(asked)
@@ -469,18 +465,20 @@ class _Search:
         if self.jobs == 1 or over != self._over:
             for number in self.rounds:
                 before, idled = self.least, idle
-                hear(number, anneal(landscape, seed, number, start=self.start, over=over, found=self._add))
+                ran = anneal(
+                    landscape, seed, number, start=self.start, found=self._add, budget=Budget(stop=over)
+                )
+                hear(number, ran)
                 idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
                 if stop():
                     return
-        until = time.time() + min(self.deadline - clock.now(), 1e9)
-        work = partial(anneal, landscape, seed, start=self.start, deadline=until)
+        work = partial(anneal, landscape, seed, start=self.start, budget=self.budget)
         spread(work, self.rounds, n_jobs=self.jobs, on_done=hear, stop=stop)
 
     def _over(self) -> bool:
         """Hear what RC2 has to say by now, and return whether to stop."""
-        self._hear(0.0)
-        return clock.spent(self.deadline) or self._settled()
+        self._hear(SPENT)
+        return self.budget.spent() or self._settled()
 
     def _settled(self) -> bool:
         lost = None if self.least is None else self.least.lost
@@ -490,11 +488,11 @@ class _Search:
             return True
         return self.top == 1 and not self.every and lost is not None and lost <= self.bound
 
-    def _hear(self, until: float) -> None:
+    def _hear(self, budget: Budget) -> None:
         """Wait for RC2 to say something, and take all that it has said by then."""
         latest = ""  # of the worlds on its way, the last is the best
         while self.answers is not None and not self.ended:
-            event = self.answers.next(until)
+            event = self.answers.next(budget)
             if event is None:
                 break
             if event.kind == "bound":
@@ -505,8 +503,8 @@ class _Search:
                 self._prove(event)
             else:
                 self.ended, self.all = True, event.kind == "end"
-            until = 0.0
-            if clock.spent(self.deadline):
+            budget = SPENT
+            if self.budget.spent():
                 break
         if latest:
             self._add([value == "1" for value in latest])
@@ -562,5 +560,4 @@ class _Search:
         return Found(tuple(worlds), self.bound, optimal, method, self.every and self.all, self.sweeps)
 
     def _nothing(self) -> NoWorlds:
-        seconds = clock.left(max(self.deadline, clock.now() + clock.LEAST))
-        return no_worlds(self.problem.theory, self.problem.evidence, seconds)
+        return no_worlds(self.problem.theory, self.problem.evidence, self.budget.at_least(LEAST))

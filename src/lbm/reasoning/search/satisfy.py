@@ -11,8 +11,9 @@ from itertools import count
 from typing import Final
 
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import clock, proof
+from lbm.reasoning import proof
 from lbm.reasoning.answers import Proof
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search import engines
 
@@ -25,22 +26,22 @@ ALONE: Final = 0.3
 _FLIPS: Final = (5_000, 20_000, 50_000)  # of the first walks, and of all others
 
 
-def prove(theory: Theory, *, seconds: float | None = None) -> Proof:
+def prove(theory: Theory, *, budget: Budget = NO_LIMIT) -> Proof:
     """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows.
 
     >>> prove(Theory(["a | b", "~a"])).satisfiable
     True
     """
-    walks = _walks(theory, clock.deadline_in(seconds))
-    return proof.prove(theory, seconds=seconds, meanwhile=lambda: next(walks, None))
+    walks = _walks(theory, budget)
+    return proof.prove(theory, budget=budget, meanwhile=lambda: next(walks, None))
 
 
-def _walks(theory: Theory, deadline: float) -> Iterator[Sequence[bool] | None]:
+def _walks(theory: Theory, budget: Budget) -> Iterator[Sequence[bool] | None]:
     """Yield None for every walk that has found no model, then a model; nothing where walks are of no use."""
-    alone = clock.now() + ALONE
-    while not clock.spent(alone):
+    alone = NO_LIMIT.at_most(ALONE)
+    while not alone.spent():
         yield None
-    while not engines.usable("walks", deadline):
+    while not engines.usable("walks", budget):
         yield None
     clauses = Problem(theory).weighted_clauses(hard=True)
     if clauses is None or not 0 < len(clauses.literals) <= MAX_LITERALS:

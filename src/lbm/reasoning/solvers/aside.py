@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import math
 import os
 import queue
 import subprocess
@@ -22,7 +21,7 @@ from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from lbm.reasoning import clock
+from lbm.reasoning.budget import Budget
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,17 +73,17 @@ class Answers:
         self._large = len(literals) > KEPT
         self._found = helper.ask(header, literals)
 
-    def next(self, deadline: float) -> Event | None:
-        """Return the next event; None: there was none until ``deadline``, a moment of the clock.
+    def next(self, budget: Budget) -> Event | None:
+        """Return the next event; None: there was none in time.
 
-        A deadline that has passed asks for what is there. After the last event comes it again.
+        A budget that is spent asks for what is there. After the last event comes it again.
         """
-        found = self._next(deadline)
+        found = self._next(budget)
         return None if found is None else Event(**found)
 
-    def _next(self, deadline: float) -> dict[str, Any] | None:
+    def _next(self, budget: Budget) -> dict[str, Any] | None:
         while not self._ended:
-            left = deadline - clock.now()
+            left = budget.left()
             try:
                 found = self._found.get(timeout=min(_TICK, left)) if left > 0 else self._found.get_nowait()
             except queue.Empty:
@@ -133,18 +132,15 @@ def maxsat(
         yield answers
 
 
-def model_count(
-    clauses: Clauses, project: Sequence[int] | None = None, *, seconds: float | None
-) -> int | None:
+def model_count(clauses: Clauses, project: Sequence[int] | None = None, *, budget: Budget) -> int | None:
     """Return how many worlds over all variables keep the clauses, counted by Ganak; None: no answer in time.
 
     With ``project``, how many worlds over these variables can be extended to one that does.
     """
     kept = None if project is None else list(project)
     header = {"task": "count", "variables": clauses.variables, "project": kept}
-    deadline = math.inf if seconds is None else clock.now() + seconds
     with _asked(header, clauses) as answers:
-        found = answers._next(deadline)
+        found = answers._next(budget)
     if found is None or found["kind"] != "count":
         return None
     return int(found["count"], 16)

@@ -8,18 +8,18 @@ from lbm.errors import LbmError, NoAnswer
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import weighted_clauses
-from lbm.reasoning.clock import left, spent
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.solvers import aside
 
 
 def count_aside(
-    theory: Theory, given: Formula | None, project: Iterable[str] | None, deadline: float
+    theory: Theory, given: Formula | None, project: Iterable[str] | None, budget: Budget
 ) -> int | None:
     """Return the number of models, or of restrictions; None: it cannot take this theory.
 
     Definitions are full equivalences, so that each world of the theory is counted once.
     """
-    if spent(deadline):
+    if budget.spent():
         raise NoAnswer("no answer within the seconds allowed: allow more")
     hard = [statement.formula for statement in theory if statement.weight is None]
     if given is not None:
@@ -30,7 +30,7 @@ def count_aside(
         return None
     place = {name: number for number, name in enumerate(theory.atoms, start=1)}
     kept = None if project is None else [place[name] for name in dict.fromkeys(project)]
-    number = aside.model_count(clauses, kept, seconds=left(deadline))
+    number = aside.model_count(clauses, kept, budget=budget)
     if number is None:
         raise NoAnswer("the models were not counted within the seconds allowed: allow more")
     return number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import as_clause, definitional
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.weighted import check_cells, conjuncts, negated
-from lbm.reasoning import clock
+from lbm.reasoning.budget import NO_LIMIT, Budget
 
 SOLVER: Final = "minisat22"
 """It knows assumptions and cores and can be stopped; pysat cannot stop CaDiCaL."""
@@ -35,13 +34,13 @@ Meanwhile = Callable[[], Sequence[bool] | None]
 
 
 def model_of(
-    clauses: Iterable[Clause], variables: int, phases: Sequence[int], deadline: float
+    clauses: Iterable[Clause], variables: int, phases: Sequence[int], budget: Budget
 ) -> list[bool] | bool | None:
     """Return a world over some variables that keeps clauses; False: there is none; None: none in time.
 
     ``phases`` are literals to be tried first.
     """
-    with closing(Solver(deadline)) as solver:
+    with closing(Solver(budget)) as solver:
         solver.add(clauses)
         solver.solver.set_phases(list(phases))
         answer = solver.solve()
@@ -94,10 +93,10 @@ class Call:
 class Solver:
     """A SAT solver that listens to the clock and to Ctrl-C."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, budget: Budget) -> None:
         from pysat.solvers import Solver as Engine
 
-        self.deadline = deadline
+        self.budget = budget
         self.call: Call | None = None
         self.met: Sequence[bool] | None = None  # a world that was found meanwhile
         self.solver: Any = Engine(name=SOLVER)
@@ -112,17 +111,17 @@ class Solver:
         add = self.solver.add_clause
         for count, clause in enumerate(clauses, start=1):
             add(clause)
-            if count % _BATCH == 0 and clock.spent(self.deadline):
+            if count % _BATCH == 0 and self.budget.spent():
                 return
 
     def solve(self, assumptions: Sequence[int] = (), meanwhile: Meanwhile | None = None) -> bool | None:
         """Return whether there is a world, or None if time ran out."""
-        if clock.spent(self.deadline):
+        if self.budget.spent():
             return None
         self.call = call = Call(self.solver, list(assumptions))
         try:
             call.begin()
-            while not call.done.is_set() and (left := self.deadline - clock.now()) > 0:
+            while not call.done.is_set() and (left := self.budget.left()) > 0:
                 call.done.wait(min(_TICK if meanwhile is None else _GLIMPSE, left))
                 if meanwhile is not None and not call.done.is_set():
                     self.met = meanwhile()
@@ -145,9 +144,9 @@ class Solver:
 
 
 @contextmanager
-def turn(lock: threading.Lock | threading.RLock, deadline: float) -> Iterator[None]:
-    """Hold a lock that others may have; raise NoAnswer if they have it up to the deadline."""
-    if not lock.acquire(timeout=min(max(0.0, deadline - clock.now()), threading.TIMEOUT_MAX)):
+def turn(lock: threading.Lock | threading.RLock, budget: Budget) -> Iterator[None]:
+    """Hold a lock that others may have; raise NoAnswer if they have it all the time."""
+    if not lock.acquire(timeout=min(max(0.0, budget.left()), threading.TIMEOUT_MAX)):
         raise NoAnswer("others asked the same solver for all of the time: allow more seconds")
     try:
         yield
@@ -175,7 +174,7 @@ class Session:
         self.place, self.free, self.parts = place, free, parts
         self.first = free
         self.lock = threading.RLock()
-        self.solver = Solver(math.inf)
+        self.solver = Solver(NO_LIMIT)
         self.broken = False
         # pysat's own way to let go of a solver fails once Python is taking its modules down.
         weakref.finalize(self, Solver.close, self.solver)
@@ -185,18 +184,18 @@ class Session:
         """Whether to make another one: too much has been asked, or it was interrupted."""
         return self.broken or self.free - self.first > WORN
 
-    def add(self, clauses: Iterable[Clause], deadline: float) -> None:
-        """Hand over clauses; raise NoAnswer if the deadline passes before all are there."""
-        self.solver.deadline = deadline
+    def add(self, clauses: Iterable[Clause], budget: Budget) -> None:
+        """Hand over clauses; raise NoAnswer if the time is over before all are there."""
+        self.solver.budget = budget
         self.solver.add(clauses)
-        if clock.spent(deadline):
+        if budget.spent():
             self.broken = True
             raise NoAnswer("the clauses were not handed over in time: allow more seconds")
 
-    def literals(self, formula: Formula, deadline: float) -> list[int]:
+    def literals(self, formula: Formula, budget: Budget) -> list[int]:
         """Return literals that are all true exactly where a formula is; what needs a definition gets one."""
         found: list[int] = []
-        with turn(self.lock, deadline):
+        with turn(self.lock, budget):
             for part in conjuncts(formula):
                 against = as_clause(negated(part))
                 if against is not None:  # a literal, or a clause denied
@@ -205,24 +204,24 @@ class Session:
                 check_cells(part)
                 before, self.broken = self.broken, True  # unless all is said
                 more, (root,), self.free = definitional(
-                    [part], self.place, self.free, clock.looks(deadline), known=self.parts
+                    [part], self.place, self.free, budget.look, known=self.parts
                 )
-                self.solver.deadline = math.inf
+                self.solver.budget = NO_LIMIT
                 self.solver.add(more)
                 self.broken = before
                 found.append(root)
         return found
 
     def solve(
-        self, assumptions: Sequence[int], deadline: float, meanwhile: Meanwhile | None = None
+        self, assumptions: Sequence[int], budget: Budget, meanwhile: Meanwhile | None = None
     ) -> list[bool] | bool | None:
         """Return a world over the atoms in which these literals are true; False: none; None: none in time.
 
         What ``meanwhile`` comes with is returned as it is.
         """
-        with turn(self.lock, deadline):
+        with turn(self.lock, budget):
             before, self.broken = self.broken, True
-            answer = self._settled(list(assumptions), deadline, meanwhile)
+            answer = self._settled(list(assumptions), budget, meanwhile)
             self.broken = before
             if not answer:
                 return answer
@@ -232,10 +231,10 @@ class Session:
             values = [literal > 0 for literal in model[: len(self.place)]]
             return values + [False] * (len(self.place) - len(values))
 
-    def _settled(self, assumptions: list[int], deadline: float, meanwhile: Meanwhile | None) -> bool | None:
-        if clock.spent(deadline):
+    def _settled(self, assumptions: list[int], budget: Budget, meanwhile: Meanwhile | None) -> bool | None:
+        if budget.spent():
             return None
-        self.solver.deadline, self.solver.met = deadline, None
+        self.solver.budget, self.solver.met = budget, None
         engine = self.solver.solver
         if meanwhile is None:  # most questions are settled before a thread has begun
             engine.conf_budget(_CONFLICTS)

@@ -14,7 +14,7 @@ from lbm.errors import ClashingLabels, LimitExceeded, NoAnswer, NoWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Estimate, Marginals
-from lbm.reasoning.clock import deadline_in, left, spent
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.reasoner import Reasoner
 from lbm.relations.evidence import orders
 from lbm.relations.evidence.residual import (
@@ -144,7 +144,7 @@ def marginals(
         weight = float(label_weight(weight))
     labels = {ready.number(name): bool(value) for name, value in evidence.items()}
     asked = {name: ready.number(name) for name in queries}
-    run = _Run(ready, weight, temperature, np.random.default_rng(seed), sweeps, deadline_in(seconds))
+    run = _Run(ready, weight, temperature, np.random.default_rng(seed), sweeps, Budget.of(seconds))
     try:
         run.answer(labels, sorted(set(asked.values())))
     except NoWorlds:
@@ -161,7 +161,7 @@ class _Run:
     temperature: float
     rng: np.random.Generator
     sweeps: int | None
-    deadline: float
+    budget: Budget
     chances: dict[int, float] = field(default_factory=dict)
     statuses: dict[int, str] = field(default_factory=dict)
     estimates: dict[int, Estimate] = field(default_factory=dict)
@@ -232,7 +232,7 @@ class _Run:
             (places[:, columns[:, 0]] < places[:, columns[:, 1]], score)
             for places, score in orders.walk_orders(must, log_gain, self.rng)
         )
-        found, done = judged(seen, len(must) ** 2, sweeps=self.sweeps, deadline=self.deadline)
+        found, done = judged(seen, len(must) ** 2, sweeps=self.sweeps, budget=self.budget)
         self.done = max(self.done, done)
         self.note = f"there are more than {orders.MAX_SETS} ways to begin an order of {len(must)}"
         for ((first, _), numbers), said in zip(unknown.items(), found, strict=True):
@@ -270,7 +270,7 @@ class _Run:
 
     def _exactly(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
         theory = _as_theory(clauses)
-        seconds = left(self.deadline)
+        seconds = self.budget.seconds()
         found = Reasoner(theory).marginals(method="exact", temperature=temperature, seconds=seconds)
         chances = {i: _rounded(found[theory.atoms[i]]) for i in asked}
         # Large weights may round a chance to 0 or 1 that is neither: what is settled, a solver proves.
@@ -290,7 +290,7 @@ class _Run:
         if not watched:
             return told
         found, done = walk(
-            clauses, temperature, models, watched, self.rng, sweeps=self.sweeps, deadline=self.deadline
+            clauses, temperature, models, watched, self.rng, sweeps=self.sweeps, budget=self.budget
         )
         self.done = max(self.done, done)
         self.note = f"{clauses.variables} open atoms are too many to sum over"
@@ -303,12 +303,12 @@ class _Run:
     ) -> dict[int, Estimate]:
         """Return what chains say that may break a clause on their way, if more of them agree."""
         self.note += "; chains among the models did not agree"
-        if spent(self.deadline):
+        if self.budget.spent():
             return found
         theory = _as_theory(clauses)
         try:
             said = Reasoner(theory).marginals(
-                method="tempered", temperature=temperature, seconds=left(self.deadline), seed=self.rng
+                method="tempered", temperature=temperature, seconds=self.budget.seconds(), seed=self.rng
             )
         except (LimitExceeded, NoAnswer):
             return found

@@ -19,7 +19,7 @@ from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.answers import Estimate
-from lbm.reasoning.clock import spent
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.engine.compiled import compiled
 from lbm.reasoning.proof import smallest
 from lbm.reasoning.sampling.diagnostics import estimates
@@ -146,7 +146,7 @@ def walk(
     rng: np.random.Generator,
     *,
     sweeps: int | None = None,
-    deadline: float = np.inf,
+    budget: Budget = NO_LIMIT,
 ) -> tuple[dict[int, Estimate], int]:
     """Return how likely each watched atom is, and after how many sweeps that was said.
 
@@ -158,7 +158,7 @@ def walk(
     columns = np.array(sorted(watched), np.int64)
     starts = models[np.arange(LANES) % len(models)]
     seen = ((x[:, columns], score) for x, score in _states(clauses, temperature, starts, rng))
-    found, done = judged(seen, clauses.variables, sweeps=sweeps, deadline=deadline)
+    found, done = judged(seen, clauses.variables, sweeps=sweeps, budget=budget)
     # Where all chains began alike and stayed so, they may have missed the other models.
     sure = {}
     for column, said in zip(columns.tolist(), found, strict=True):
@@ -168,7 +168,7 @@ def walk(
 
 
 def judged(
-    seen: Iterable[tuple[Bools, Floats]], size: int, *, sweeps: int | None, deadline: float
+    seen: Iterable[tuple[Bools, Floats]], size: int, *, sweeps: int | None, budget: Budget
 ) -> tuple[list[Estimate], int]:
     """Return an estimate for each column of the states of chains, and after how many sweeps that was said.
 
@@ -188,7 +188,7 @@ def judged(
     for done, (x, score) in enumerate(seen, start=1):
         kept.append(x)
         scores.append(score)
-        last = done == (limit if sweeps is None else sweeps) or spent(deadline)
+        last = done == (limit if sweeps is None else sweeps) or budget.spent()
         if last or (sweeps is None and done >= FIRST and done & (done - 1) == 0):
             found = _judge(kept, scores)
             if last or all(each.converged for each in found):

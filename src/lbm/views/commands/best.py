@@ -102,10 +102,11 @@ def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
     from lbm.knowledge.formula import Formula
     from lbm.knowledge.printed import some_shown
     from lbm.knowledge.theory import shown
+    from lbm.reasoning.budget import Budget
     from lbm.reasoning.proof import prove
 
     evidence = error.evidence if isinstance(error.evidence, Formula) else None
-    found = prove(theory, given=evidence, seconds=SECONDS)
+    found = prove(theory, given=evidence, budget=Budget.of(SECONDS))
     clashing = found.reasons
     if as_json:
         shared.say_json({"worlds": [], "clash": [statement.facts() for statement in clashing]})

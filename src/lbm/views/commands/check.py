@@ -36,11 +36,12 @@ def check_theory(
     the clash is proven so).
     """
     theory = shared.read_theory(file, lenient=lenient)
+    from lbm.reasoning.budget import Budget
     from lbm.reasoning.search.satisfy import prove
 
     size = _measure(theory)
     with shared.working("looking for a world that satisfies every hard formula"):
-        proof = prove(theory, seconds=seconds)
+        proof = prove(theory, budget=Budget.of(seconds))
     if as_json:
         shared.say_json(_facts(shared.name_of(file), theory, size, proof))
     else:

@@ -50,10 +50,11 @@ def list_models(
 
 def _none(theory: Theory, given: str | None, seconds: float) -> str:
     """Return why there is no model: the theory allows none, or the evidence does not."""
+    from lbm.reasoning.budget import Budget
     from lbm.reasoning.proof import satisfiable
 
     if given is not None:
-        allows = satisfiable(theory, seconds=seconds)
+        allows = satisfiable(theory, budget=Budget.of(seconds))
         if allows is None:
             return "no models keep the evidence and the hard formulae"
         if allows:

@@ -100,9 +100,9 @@ def count_from(started: float) -> None:
 def budget(seconds: float | None) -> float | None:
     """Return the time that ``--seconds`` allows; whatever the command asks ends by then. None: no limit."""
     if positive(seconds) is not None:
-        from lbm.reasoning import clock
+        from lbm.reasoning.budget import Budget, now
 
-        clock.limit_to(_started.get(clock.now()) + seconds)  # type: ignore[operator]
+        Budget.limit = _started.get(now()) + seconds  # type: ignore[operator]
     return seconds
 
 
