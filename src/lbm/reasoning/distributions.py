@@ -38,11 +38,7 @@ class Distribution(ABC):
 
     name: ClassVar[str]
     temperature: float
-
-    @property
-    @abstractmethod
-    def said(self) -> dict[str, Any]:
-        """What an answer says of it: name, temperature, and a confidence where that means something."""
+    confidence: float | None
 
     @property
     @abstractmethod
@@ -106,13 +102,9 @@ class Logical(Distribution):
     theory: Theory
     known: Known
     temperature: float = 1.0
+    confidence: None = None  # models are counted, not wells
 
     name: ClassVar = "logical"
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """Its name and temperature; there is no confidence: models are counted, not wells."""
-        return {"distribution": self.name, "temperature": self.temperature}
 
     @property
     def _exactly(self) -> tuple[Any, Theory, dict[str, Any]]:
@@ -163,11 +155,6 @@ class OfMachine(Distribution):
     temperature: float = 1.0
 
     name: ClassVar = "machine"
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """Its name, temperature and confidence."""
-        return {"distribution": self.name, **self._options}
 
     @property
     def _options(self) -> dict[str, float]:
