@@ -405,7 +405,7 @@ def test_what_settles_a_question_ends_the_others(atoms, monkeypatch):
     theory = clauses(atoms, 2 * atoms, hard=0.2)
     known = best(theory, seconds=30, seed=0)
     assert known.optimal
-    event = routes.Event("next", lost=int(known.lost), world="".join("01"[v] for v in known.world.values()))
+    event = routes.Message("next", lost=int(known.lost), world="".join("01"[v] for v in known.world.values()))
 
     class Told:
         def next(self, until):

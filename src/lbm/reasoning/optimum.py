@@ -23,7 +23,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Best
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.search.routes import MAX_WORLDS, Found, find
+from lbm.reasoning.search.routes import MAX_WORLDS, Standing, find
 
 
 def best(
@@ -104,7 +104,7 @@ def _values(theory: Theory, world: Mapping[str, Any]) -> list[bool]:
     return [bool(world[name]) for name in theory.atoms]
 
 
-def _named(problem: Problem, found: Found, every: bool) -> Best:
+def _named(problem: Problem, found: Standing, every: bool) -> Best:
     """Return what was found under the names of the atoms, with weights as they were written."""
     first = found.worlds[0]
     if problem.theory.clauses is None:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from lbm.errors import NoAnswer, NoWorlds
-from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
+from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import NO_LIMIT, Budget
@@ -72,11 +72,7 @@ def simple_model(problem: Problem) -> list[bool] | None:
             column[atoms] = False
             column[rng.permutation(atoms)[: node.label]] = True
         drawn = np.concatenate([drawn, exact], axis=1)
-    rows = dict(zip(theory.atoms, drawn, strict=True))
-    good = np.ones(drawn.shape[1], bool)
-    for formula in formulae:
-        good &= np.asarray(holds(formula, rows), bool)
-    for column in np.flatnonzero(good).tolist():
+    for column in np.flatnonzero(problem.are_models(drawn.T)).tolist():
         values: list[bool] = drawn[:, column].tolist()
         if problem.is_model(values):
             return values

@@ -667,7 +667,7 @@ class Reasoner:
                 raise WrongDistribution(
                     "annealing finds models of a theory, not states of a machine: ask for method='collapsed'"
                 )
-            array, done = harvest(self.theory, n, rng, given=question.given, budget=question.budget)
+            array, done = harvest(self._problem, n, rng, given=question.given, budget=question.budget)
             return Draws(names, array, method=FAST, sweeps=done, **question.said)
         return question.answer(exactly, by_chains)
 

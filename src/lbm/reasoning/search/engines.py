@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
 from typing import Final
 
 from lbm.reasoning.budget import Budget
@@ -28,10 +27,3 @@ def usable(piece: str, budget: Budget) -> bool:
         warm_aside()
         return False
     return loaded() or budget.left() > LOADING
-
-
-def held() -> AbstractContextManager[None]:
-    """Let chains in a block run in NumPy, unless compiled code is loaded."""
-    from lbm.reasoning.engine.ready import without_compiler
-
-    return without_compiler()

@@ -14,7 +14,7 @@ import numpy as np
 
 from lbm.arrays import Bools, Floats
 from lbm.errors import NoAnswer, NoWorlds
-from lbm.knowledge.formula import Formula, holds
+from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.apart import split_of
@@ -33,7 +33,12 @@ _BATCH: Final = 4096  # worlds that are verified at once
 
 
 def harvest(
-    theory: Theory, n: int, rng: np.random.Generator, *, given: Formula | None = None, budget: Budget
+    theory: Theory | Problem,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    given: Formula | None = None,
+    budget: Budget,
 ) -> tuple[Bools, int]:
     """Return ``n`` models that keep the evidence, shape (n, atoms), and how many sweeps they took.
 
@@ -46,9 +51,10 @@ def harvest(
     NoAnswer
         If fewer than ``n`` were found in time.
     """
-    landscape = _landscape(theory, given, budget)
+    problem = Problem.of(theory, given)
+    landscape = _landscape(problem, budget)
     if landscape is None:
-        raise NoWorlds(given)
+        raise NoWorlds(problem.evidence)
     found: list[Bools] = []
     waiting: list[Bools] = []
     number = sweeps = 0
@@ -57,7 +63,7 @@ def harvest(
         waiting.append(worlds)
         if (late := budget.spent()) or sum(map(len, waiting)) >= min(_BATCH, n - number):
             some = np.concatenate(waiting)
-            found.append(some[_are_models(theory, given, some)])
+            found.append(some[problem.are_models(some)])
             number += len(found[-1])
             waiting = []
         if number >= n:
@@ -70,15 +76,14 @@ def harvest(
     return np.concatenate(found)[:n], sweeps
 
 
-def _landscape(theory: Theory, given: Formula | None, budget: Budget) -> Landscape | None:
+def _landscape(problem: Problem, budget: Budget) -> Landscape | None:
     """Return the hard formulae and the evidence as a landscape; None: they clash."""
-    problem = Problem(theory, given)
     clauses = problem.weighted_clauses(hard=True)
     if clauses is not None:
         left = presolve(clauses, pure=False)
         return None if left is None else of_clauses(left)
-    split = split_of(theory, given, problem.known, budget, soft=False)
-    return None if split is None else of_split(split, theory.atoms, budget)
+    split = split_of(problem.theory, problem.evidence, problem.known, budget, soft=False)
+    return None if split is None else of_split(split, problem.atoms, budget)
 
 
 def _coolings(landscape: Landscape, rng: np.random.Generator) -> Iterator[tuple[Bools, int]]:
@@ -131,27 +136,3 @@ def _bytes(
     for beta in betas[done:]:
         ran = advance(lanes, [beta], rule="metropolis", every=1)
         yield lanes.x[:, lanes.broken() == 0] != 0, LANES, ran
-
-
-def _are_models(theory: Theory, given: Formula | None, worlds: Bools) -> Bools:
-    """Return which worlds keep every hard formula and the evidence, shape (worlds,)."""
-    columns = dict(zip(theory.atoms, worlds.T, strict=True))
-    kept = np.ones(len(worlds), bool)
-    if given is not None:
-        kept &= holds(given, columns)
-    clauses, others = Problem(theory).flat
-    weights = theory.weights
-    clauses = clauses.where(np.array([weights[number] is None for number in clauses.owners], bool))
-    if not clauses.sizes.all():
-        kept[:] = False
-    starts, values = clauses.starts, np.ascontiguousarray(worlds.T)
-    step = max(1, (1 << 24) // max(1, len(worlds)))
-    for begin in range(0, len(clauses) if kept.any() else 0, step):
-        end = min(len(clauses), begin + step)
-        part = clauses.literals[starts[begin] : starts[end]]
-        true = values[np.abs(part) - 1] == (part > 0)[:, None]
-        kept &= np.logical_or.reduceat(true, starts[begin:end] - starts[begin], axis=0).all(axis=0)
-    for number, formula in others.items():
-        if weights[number] is None:
-            kept &= np.broadcast_to(holds(formula, columns), len(worlds))
-    return kept

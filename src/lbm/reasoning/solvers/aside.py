@@ -40,7 +40,7 @@ _LAST: Final = ("end", "failed", "count", "stopped")  # after these there is not
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Message:
     """What a solver has found out.
 
     Attributes
@@ -73,13 +73,13 @@ class Answers:
         self._large = len(literals) > KEPT
         self._found = helper.ask(header, literals)
 
-    def next(self, budget: Budget) -> Event | None:
+    def next(self, budget: Budget) -> Message | None:
         """Return the next event; None: there was none in time.
 
         A budget that is spent asks for what is there. After the last event comes it again.
         """
         found = self._next(budget)
-        return None if found is None else Event(**found)
+        return None if found is None else Message(**found)
 
     def _next(self, budget: Budget) -> dict[str, Any] | None:
         while not self._ended:
