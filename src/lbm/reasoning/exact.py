@@ -24,13 +24,13 @@ from typing import Any, Final
 import numpy as np
 
 from lbm.arrays import Bools
-from lbm.errors import NoWorlds, TooManyWorlds, UnknownAtom, WeightError
+from lbm.errors import TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.answers import Models
-from lbm.reasoning.budget import LEAST, NO_LIMIT, Budget
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components import whole
 from lbm.reasoning.components.apart import Split, assume, exponent, split_of
 from lbm.reasoning.components.rows import check_room, unpack
@@ -51,7 +51,6 @@ __all__ = [
     "probability",
 ]
 
-_BLAME: Final = 60.0  # seconds for finding out whether evidence or theory leaves no world
 
 METHODS: Final = ("auto", "cubes", "enumeration", "elimination")
 """How a component may be solved; auto: by the first of the others that fits, or by cases."""
@@ -229,7 +228,7 @@ def marginals(
     split = _possible(theory, given, how, temperature)
     found = whole.marginals(split, temperature, how)
     if found is None:
-        raise nothing(theory, given, budget)
+        raise no_worlds(theory, given, budget)
     return {name: found[name] for name in theory.atoms}
 
 
@@ -253,7 +252,7 @@ def best_worlds(
     split = _possible(theory, given, how)
     found = whole.best(split, theory.atoms, limit, how)
     if found is None:
-        raise nothing(theory, given, budget)
+        raise no_worlds(theory, given, budget)
     _, total, rows = found
     worlds = Models(theory.atoms, unpack(rows, len(theory.atoms)), complete=len(rows) == total)
     return theory.score(worlds[0]), worlds
@@ -278,7 +277,7 @@ def draw(
     split = _possible(theory, given, how, temperature)
     rows = whole.draw(split, theory.atoms, n, rng, temperature, how)
     if rows is None:
-        raise nothing(theory, given, budget)
+        raise no_worlds(theory, given, budget)
     return unpack(rows, len(theory.atoms))
 
 
@@ -334,13 +333,8 @@ def _possible(theory: Theory, given: Formula | None, how: whole.How, temperature
         raise ValueError(f"temperature is a positive, finite number, got {temperature}")
     split = _split(theory, given, how)
     if split is None:
-        raise nothing(theory, given, how.budget)
+        raise no_worlds(theory, given, how.budget)
     return split
-
-
-def nothing(theory: Theory, given: Formula | None, budget: Budget) -> NoWorlds:
-    """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    return no_worlds(theory, given, budget.at_most(_BLAME).at_least(LEAST))
 
 
 def _weigh(
@@ -348,5 +342,5 @@ def _weigh(
 ) -> tuple[int, float]:
     found = whole.mass(split, temperature, how)
     if found is None:
-        raise nothing(theory, given, how.budget)
+        raise no_worlds(theory, given, how.budget)
     return found

@@ -14,11 +14,12 @@ from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Proof
-from lbm.reasoning.budget import NO_LIMIT, Budget
+from lbm.reasoning.budget import LEAST, NO_LIMIT, Budget
 from lbm.reasoning.problem import MANY_CELLS, Problem
 from lbm.reasoning.solvers.sat import Meanwhile, Solver
 
 _SIMPLE: Final = 64  # simple worlds that are tried, and at most as many more
+_BLAME: Final = 60.0  # seconds for finding out whether evidence or theory leaves no world
 _EACH: Final = 8  # of them for each cardinality
 
 
@@ -154,6 +155,7 @@ def prove(
 
 def no_worlds(theory: Theory | Problem, given: Formula | None, budget: Budget) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
+    budget = budget.at_most(_BLAME).at_least(LEAST)
     if given is not None and satisfiable(theory, budget=budget) is False:
         given = None
     return NoWorlds(given)

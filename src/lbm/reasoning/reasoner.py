@@ -31,7 +31,7 @@ from lbm.reasoning.components.rows import MAX_LISTED, check_room
 from lbm.reasoning.components.trees import Trees, Weighed
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.problem import Known, Problem
-from lbm.reasoning.proof import satisfiable
+from lbm.reasoning.proof import no_worlds, satisfiable
 from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.reasoning.status import follows, prefer, settle
 
@@ -497,7 +497,7 @@ class Reasoner:
             if found is not None and possible is None:  # a solver is quicker about all the others
                 possible = self._known.get("satisfiable", lambda: satisfiable(self._problem, budget=part))
             if found is None or possible is False:
-                raise exact.nothing(self.theory, given, part)
+                raise no_worlds(self.theory, given, part)
             return found if possible else None
         return None
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbm.errors import NoWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Proof
-from lbm.reasoning.budget import LEAST, NO_LIMIT, Budget
+from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import no_worlds, prove, satisfiable
 
@@ -32,7 +31,7 @@ def follows(
         return None if without is None else False
     some = satisfiable(problem, budget=budget)
     if some is False:
-        raise nothing(theory, given, budget)
+        raise no_worlds(theory, given, budget)
     return some
 
 
@@ -71,7 +70,7 @@ def settle(
     if within.satisfiable is None:
         return found
     if not (without.satisfiable or within.satisfiable):
-        raise nothing(theory, given, budget)
+        raise no_worlds(theory, given, budget)
     for status, proof in (("entailed", without), ("refuted", within)):
         if not proof.satisfiable:
             return replace(found, status=status, why=proof.why, minimal=proof.minimal)
@@ -103,8 +102,3 @@ def prefer(
         return found
     numbers, minimal = why_preferred(theory, query, given=given, budget=budget)
     return replace(found, why=numbers, minimal=minimal)
-
-
-def nothing(theory: Theory | Problem, given: Formula | None, budget: Budget) -> NoWorlds:
-    """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-    return no_worlds(theory, given, budget.at_least(LEAST))

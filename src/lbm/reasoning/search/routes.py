@@ -151,7 +151,7 @@ def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budge
         else:
             model[tuple(false)] = False
     if not model.any():
-        raise no_worlds(problem.theory, problem.evidence, NO_LIMIT.at_most(LEAST))
+        raise no_worlds(problem.theory, problem.evidence, budget)
     best = np.flatnonzero(model & (lost == lost[model].min()))
     limit = MAX_WORLDS if every else top
     if top > len(best):
@@ -561,4 +561,4 @@ class _Search:
         return Standing(tuple(worlds), self.bound, optimal, method, self.every and self.all, self.sweeps)
 
     def _nothing(self) -> NoWorlds:
-        return no_worlds(self.problem.theory, self.problem.evidence, self.budget.at_least(LEAST))
+        return no_worlds(self.problem.theory, self.problem.evidence, self.budget)
