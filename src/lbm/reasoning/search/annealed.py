@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import Bools
+from lbm.arrays import Bools, Bytes
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.lanes import Lanes, advance, random_states, weights_of
@@ -159,9 +159,8 @@ def anneal(
     penalty = landscape.largest * (_COSTS[number % len(_COSTS)] if mixed else 1.0)
     weights = weights_of(network, penalty)
     first, last = ladder(network, weights, seed=seed)
-    x = random_states(network.atoms, seed, LANES * number)
+    x = _begun(landscape, seed, number, start)
     if start is not None:
-        x[:, : LANES // 2] = np.asarray(start, np.uint8)[landscape.rows, None]
         first += _WARM * (last - first)
     lanes = begin(network, weights, x, seed=seed, lane=LANES * number, watch=True)
     told = -math.inf
@@ -175,10 +174,23 @@ def anneal(
 
     done = advance(lanes, rising(first, last, sweeps), rule="metropolis", after=look)
     look(lanes)
+    return Round(_best(landscape, lanes), done)
+
+
+def _begun(landscape: Landscape, seed: int, number: int, start: Sequence[bool] | None) -> Bytes:
+    """Return states to begin in, at random or, half of them, in a given world: shape (atoms, 64)."""
+    x = random_states(landscape.network.atoms, seed, LANES * number)
+    if start is not None:
+        x[:, : LANES // 2] = np.asarray(start, np.uint8)[landscape.rows, None]
+    return x
+
+
+def _best(landscape: Landscape, lanes: Lanes) -> list[list[bool]]:
+    """Return the best world that chains have met, and the one that has the best of each component."""
     worlds = [landscape.world(lanes.best_x)] if lanes.found else []
     if landscape.part.max(initial=0) > 0:
         worlds.append(landscape.world(_composed(landscape, lanes)))
-    return Round(worlds, done)
+    return worlds
 
 
 def _satisfy(
@@ -214,15 +226,10 @@ def _satisfy(
                 worlds.append(landscape.world(unpack(rows, chains[:1])[:, 0]))
                 break
     else:
-        x = random_states(network.atoms, seed, LANES * number)
-        if start is not None:
-            x[:, : LANES // 2] = np.asarray(start, np.uint8)[landscape.rows, None]
+        x = _begun(landscape, seed, number, start)
         lanes = begin(network, weights, x, seed=seed, lane=LANES * number, watch=True)
         done = advance(lanes, betas, rule="metropolis", after=lambda _: not budget.spent())
-        if lanes.found:
-            worlds.append(landscape.world(lanes.best_x))
-        if landscape.part.max(initial=0) > 0:
-            worlds.append(landscape.world(_composed(landscape, lanes)))
+        worlds = _best(landscape, lanes)
     if found is not None:
         for world in worlds:
             found(world)
