@@ -20,7 +20,7 @@ from scipy.special import stdtrit
 import lbm
 from lbm.errors import LbmError, TooManyWorlds
 from lbm.reasoning.components import trees
-from lbm.reasoning.distributions import Logical
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.sampling import estimates
 from lbm.reasoning.sampling.diagnostics import wilson
 from tests.certainty.theories import BENIGN, HARD, KINDS, Case, make
@@ -146,7 +146,7 @@ def only_chains(atoms: int, sweeps: int = SWEEPS) -> Iterator[None]:
 
     with ExitStack() as stack:
         for name in ("probability", "marginals", "draw", "log_partition"):
-            stack.enter_context(mock.patch.object(Logical, name, too_much))
+            stack.enter_context(mock.patch.object(Exact, name, too_much))
         stack.enter_context(mock.patch.object(trees, "MAX_ENTRIES", 0))
         if hasattr(estimates, "MAX_UPDATES"):
             most = 64 * max(1, atoms) * sweeps

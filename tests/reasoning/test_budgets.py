@@ -15,12 +15,13 @@ from lbm.knowledge.clauses import Clauses, counter, definitional
 from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact, problem, proof, reasoner
+from lbm.reasoning import problem, proof, reasoner
 from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.components import tables, trees
 from lbm.reasoning.components.apart import Component, take_apart
-from lbm.reasoning.distributions import Logical
+from lbm.reasoning.components.whole import How
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.sampling import diagnostics, estimates, problems
@@ -142,7 +143,7 @@ def test_the_time_for_blame_is_bounded(monkeypatch):
     monkeypatch.setattr(proof, "satisfiable", noted)
     theory, given = Theory(["a"]), parse("~a")
     with pytest.raises(NoWorlds) as caught:
-        exact.log_partition(theory, given=given, budget=Budget.of(5))
+        Exact(theory, How(budget=Budget.of(5))).log_partition(given)
     assert asked[0] is not None
     assert asked[0] <= 5
     assert caught.value.evidence == given  # not known to be the theory's fault
@@ -304,10 +305,10 @@ def test_a_log_probability_ends_when_its_time_does(counted_clock):
 # --- chains ------------------------------------------------------------------------------------------
 
 
-def endless(*asked):
+def endless(exactly, *_):
     """Work on, and look at the clock, until it ends the work."""
     while True:
-        asked[-1].tick()
+        exactly.how.budget.tick()
 
 
 QUESTIONS = {
@@ -351,23 +352,24 @@ def test_chains_and_their_diagnostics_end_when_their_time_does(question, method,
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_chains_answer_where_exact_methods_run_out_of_time(question, counted_clock, monkeypatch):
+    theory = Theory(["x1 | x2", (1, "x2 -> x3"), (2, "~x1")])
+    right = Exact(theory).log_partition()
     for name in ("probability", "marginals", "draw", "log_partition"):
-        monkeypatch.setattr(Logical, name, endless)
+        monkeypatch.setattr(Exact, name, endless)
     monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     counted_clock.step = 0.001
     begun = counted_clock.time
-    theory = Theory(["x1 | x2", (1, "x2 -> x3"), (2, "~x1")])
     found = QUESTIONS[question](theory, seconds=20, seed=0)
     assert "that takes more time than there is" in found.note
     if question == "log_partition":
-        assert abs(found - exact.log_partition(theory)) < 5 * found.error
+        assert abs(found - right) < 5 * found.error
     else:
         assert found.converged
     assert counted_clock.time - begun <= 20 + 0.05
 
 
 def test_an_exact_answer_that_is_asked_for_is_no_other(counted_clock, monkeypatch):
-    monkeypatch.setattr(Logical, "probability", endless)
+    monkeypatch.setattr(Exact, "probability", endless)
     monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     counted_clock.step = 0.001
     with pytest.raises(NoAnswer):
@@ -387,7 +389,7 @@ def test_the_status_takes_a_quarter_of_the_time_and_the_probability_has_the_rest
         return 0.25
 
     monkeypatch.setattr(reasoner, "settle", undecided)
-    monkeypatch.setattr(Logical, "probability", known)
+    monkeypatch.setattr(Exact, "probability", known)
     monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     counted_clock.step = 0.01
     begun = counted_clock.time
@@ -433,7 +435,7 @@ def test_exact_work_stops_when_it_is_no_longer_needed():
 
     theory = formulae(30, 60)
     with pytest.raises(NoAnswer):
-        exact.best_worlds(theory, budget=Budget.of(600).unless(stop))
+        Exact(theory, How(budget=Budget.of(600).unless(stop))).best_worlds()
     assert len(ticks) == 4
 
 

@@ -12,10 +12,10 @@ from lbm.errors import NoAnswer, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact
 from lbm.reasoning.assign import assign
 from lbm.reasoning.components import trees
 from lbm.reasoning.components.apart import assume, take_apart
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.sampling import estimates, problems
 from lbm.reasoning.sampling.diagnostics import wilson
 from tests.oracles import Oracle
@@ -116,7 +116,7 @@ def test_wells_that_chains_do_not_leave_are_left_by_way_of_the_heat():
 
 
 def test_chains_that_do_not_agree_are_tempered_without_being_asked(monkeypatch):
-    monkeypatch.setattr(exact, "probability", too_much)
+    monkeypatch.setattr(Exact, "probability", too_much)
     monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     theory = FROZEN["far apart"][0]
     answer = lbm.ask(theory, "a", seed=0)

@@ -35,17 +35,7 @@ from lbm.reasoning.components import tables as elimination
 from lbm.reasoning.components.apart import take_apart
 from lbm.reasoning.components.batches import Batches
 from lbm.reasoning.components.blocks import truth_table
-from lbm.reasoning.exact import (
-    METHODS,
-    best_worlds,
-    count,
-    draw,
-    log_partition,
-    log_probability,
-    marginals,
-    models,
-    probability,
-)
+from lbm.reasoning.exact import METHODS, Exact
 from tests.oracles import PRECISE, Oracle, truth
 from tests.strategies import formulae, theories
 
@@ -56,6 +46,20 @@ modest = st.one_of(
 )
 questions = st.one_of(theories(weights=modest), theories(max_statements=3, max_leaves=12))
 temperatures = st.sampled_from([1.0, 0.1, 3.7, 1e9])
+
+
+def question(name):
+    """Return a question as a function of a theory."""
+
+    def ask(theory, *args, method="auto", temperature=1.0, **more):
+        return getattr(Exact(theory, whole.How(method), temperature), name)(*args, **more)
+
+    return ask
+
+
+count, models, best_worlds, draw = map(question, ("count", "models", "best_worlds", "draw"))
+marginals, probability = question("marginals"), question("probability")
+log_partition, log_probability = question("log_partition"), question("log_probability")
 
 
 @st.composite

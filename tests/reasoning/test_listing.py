@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +16,9 @@ from lbm.errors import NoAnswer, TooManyWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atom, disjunction, exactly
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact, listing, reasoner
+from lbm.reasoning import listing, reasoner
 from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.listing import first_models
 from lbm.reasoning.problem import Problem
 from tests.strategies import formulae, theories
@@ -46,7 +48,7 @@ def test_the_first_models_are_those_of_the_exact_list(theory, evidence, limit, d
     names = data.draw(st.permutations(theory.atoms)) if theory.atoms else []
     names = names[: data.draw(st.integers(0, len(names)))] if data.draw(st.booleans()) else list(theory.atoms)
     found = first_models(theory, names, limit, given=evidence)
-    wanted = exact.models(theory, given=evidence, project=names, limit=limit)
+    wanted = Exact(theory).models(evidence, names, limit)
     assert np.array_equal(found.array, wanted.array)
     assert (found.complete, found.in_time) == (wanted.complete, True)
 
@@ -94,7 +96,7 @@ def test_parts_whose_atoms_alternate_give_one_sorted_list(seed):
     shuffled = rng.sample(names, 14)
     groups = [shuffled[:4], shuffled[4:8], shuffled[8:11]]  # three atoms are free
     theory = Theory([disjunction(atom(n) for n in group) for group in groups], atoms=names)
-    whole = exact.models(theory).array
+    whole = Exact(theory).models().array
     for limit in (1, 2, 3, 5, 17, 300, 100_000):
         found = first_models(theory, names, limit)
         assert np.array_equal(found.array, whole[:limit])
@@ -139,14 +141,14 @@ def test_models_past_exact_methods_are_listed_whole_where_they_are_few():
 
 
 def test_no_model_is_counted_where_a_few_are_asked_for(monkeypatch):
-    monkeypatch.setattr(exact.whole, "count", None)
+    monkeypatch.setattr("lbm.reasoning.components.whole.count", None)
     assert len(lbm.models(Theory(["a | b | c"]), limit=5)) == 5
 
 
 def test_packed_clauses_are_listed_too():
     literals = np.array([1, 2, -1, 3], np.int32)
     theory = Theory.from_clauses(Clauses(("a", "b", "c"), literals, np.array([0, 2, 4])))
-    assert np.array_equal(first_models(theory, theory.atoms, 9).array, exact.models(theory).array)
+    assert np.array_equal(first_models(theory, theory.atoms, 9).array, Exact(theory).models().array)
 
 
 def test_formulae_that_clash_have_no_model():
@@ -157,7 +159,7 @@ def test_formulae_that_clash_have_no_model():
 
 def test_out_of_time_the_models_found_are_the_first_ones():
     theory = Theory([exactly(3, *(x(i) for i in range(12))), disjunction(x(i) for i in range(12, 20))])
-    whole = exact.models(theory).array
+    whole = Exact(theory).models().array
     problem = Problem(theory)
     problem.written(NO_LIMIT)  # so that all looks are those of listing
     for looks in (0, 3, 40, 100, 200, 400, 800):
@@ -195,11 +197,12 @@ def test_out_of_time_the_command_prints_what_it_found_and_exits_3(monkeypatch, c
 def test_exact_listing_looks_at_the_clock():
     """Also where all is known but the list itself."""
     theory = Theory([disjunction(x(2 * i) & x(2 * i + 1) for i in range(9))])
-    known = exact.Known()
-    for question in (exact.models, exact.count):
-        question(theory, known=known)
+    exactly = Exact(theory)
+    late = replace(exactly, how=replace(exactly.how, budget=SPENT))
+    for question in (Exact.models, Exact.count):
+        question(exactly)
         with pytest.raises(NoAnswer):
-            question(theory, known=known, budget=SPENT)
+            question(late)
 
 
 def test_a_list_that_is_too_long_is_refused_as_before():

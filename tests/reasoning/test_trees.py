@@ -11,9 +11,9 @@ from lbm.errors import NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import atoms_of, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact
 from lbm.reasoning.components.apart import take_apart
 from lbm.reasoning.components.trees import MAX_ASKED, Trees
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.status import settle
 from tests.oracles import Oracle, truth
@@ -79,7 +79,7 @@ def test_long_rows_of_rules_are_weighed_as_elimination_and_a_solver_say(atoms, s
         evidence = parse(" & ".join([*some, f"({names[1]} | ~{names[2]} | {names[-1]})"]))
         query = parse(rng.choice([names[0], f"{names[0]} & ({names[1]} | ~{names[2]})"]))
         found = trees.weigh(query, evidence)
-        known = exact.probability(theory, query, given=evidence)
+        known = Exact(theory).probability(query, evidence)
         assert found.probability == pytest.approx(known, rel=1e-9, abs=1e-12)
         assert found.status == settle(theory, query, given=evidence).status
 
@@ -137,4 +137,4 @@ def test_tables_past_their_limit_are_left_to_other_methods():
             trees.weigh(parse("x5"), None)
     evidence = conjunction([parse(f"~{name}") for name in names[:1]])
     answer = Reasoner(theory).ask("x5", given=evidence)
-    assert answer.probability == pytest.approx(exact.probability(theory, parse("x5"), given=evidence))
+    assert answer.probability == pytest.approx(Exact(theory).probability(parse("x5"), evidence))

@@ -71,8 +71,8 @@ def test_models_too_many_to_list_are_judged_by_marginals_and_others_not_at_all(m
     def too_many(*_, **__):
         raise TooManyWorlds("no", limit="x", value=1)
 
-    monkeypatch.setattr(uniformity.exact, "count", too_many)
-    monkeypatch.setattr(uniformity.exact, "marginals", too_many)
+    monkeypatch.setattr(uniformity.Exact, "count", too_many)
+    monkeypatch.setattr(uniformity.Exact, "marginals", too_many)
     monkeypatch.setattr(uniformity, "MAX_LISTED", 10)
     assert lbm.uniformity(theory, lbm.sample(theory, 20, seed=1)).measure == "not measured"
     small = Theory(["exactly(1, a, b, c)", "d | ~d"])  # listed by a SAT solver, where counting fails

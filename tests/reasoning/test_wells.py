@@ -24,12 +24,26 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning.landscape import layers, parts, whole
-from lbm.reasoning.wells import draw, log_partition, log_probability, marginals, probability
+from lbm.reasoning import wells
+from lbm.reasoning.landscape import layers, parts
+from lbm.reasoning.wells import Wells
 from tests.oracles import truth
 from tests.strategies import formulae, random_formula, theories
 
 PRECISE = Context(prec=50, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+def question(name):
+    """Return a question as a function of a machine."""
+
+    def ask(machine, *args, given=None, **numbers):
+        return getattr(Wells.of(machine, **numbers), name)(*args, given=given)
+
+    return ask
+
+
+marginals, probability, draw = map(question, ("marginals", "probability", "draw"))
+log_partition, log_probability = question("log_partition"), question("log_probability")
 
 # --- machines ----------------------------------------------------------------------------------------
 
@@ -183,9 +197,9 @@ def exponential(number):
     return PRECISE.exp(PRECISE.divide(Decimal(number.numerator), Decimal(number.denominator)))
 
 
-HOMES = {"BLOCK": layers, "CASE": whole, "FACTORS": layers, "KEPT": layers, "fewer_hidden": parts}
+HOMES = {"BLOCK": layers, "CASE": wells, "FACTORS": layers, "KEPT": layers, "fewer_hidden": parts}
 WAYS = {
-    "as it comes": {"CASE": whole.CASE},
+    "as it comes": {"CASE": wells.CASE},
     "by worlds": {"fewer_hidden": lambda _: False},
     "by hidden states": {"fewer_hidden": lambda _: True},
     "by cases": {"CASE": 0},
@@ -444,7 +458,7 @@ def test_either_layer_and_either_way_with_formulae_gives_the_same(visible, hidde
     kept = on[0] ^ on[1] ^ on[2] | on[3] & ~on[4]
     asked = kept & (on[5] | on[6] & on[7])
     below = weights[kept].sum()
-    with way(name), mock.patch.object(whole, "CASE", case):
+    with way(name), mock.patch.object(wells, "CASE", case):
         found = marginals(machine, given=e, temperature=2)
         chance = probability(machine, query, given=e, temperature=2)
         ratio = log_partition(machine, given=e, temperature=2) - log_partition(machine, temperature=2)
@@ -548,7 +562,7 @@ def test_what_is_too_large_is_refused_by_name_and_not_in_the_way_of_other_questi
     b = parse("b")
     assert probability(machine, b, given=parse("a")) == probability(small, b, given=parse("a"))
     clamped = conjunction(atom(f"x{i}") for i in range(10))
-    with mock.patch.object(parts, "LIMIT", 20), mock.patch.object(whole, "LIMIT", 20):
+    with mock.patch.object(parts, "LIMIT", 20), mock.patch.object(wells, "LIMIT", 20):
         assert 0 <= probability(machine, parse("x10 & a"), given=clamped) <= 1
     with pytest.raises(TooManyWorlds, match="MAX_CUBES"):
         probability(machine, parse(" ^ ".join(heavy.atoms)))

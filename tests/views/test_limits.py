@@ -10,7 +10,7 @@ from contextvars import copy_context
 import pytest
 
 from lbm.errors import NoAnswer, TooManyWorlds
-from lbm.reasoning import exact
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.search import satisfy
 from lbm.views import entry
 from lbm.views.entry import main
@@ -148,7 +148,7 @@ def names(number):
 )
 def test_two_models_are_found_where_to_count_them_all_takes_long(text, atoms, write, monkeypatch, capsys):
     for name in ("models", "count"):
-        monkeypatch.setattr(exact, name, lambda *_, **__: pytest.fail("all are counted"))
+        monkeypatch.setattr(Exact, name, lambda *_, **__: pytest.fail("all are counted"))
     assert main(["models", write("many.lbm", text), "--limit", "2", "--seconds", "60"]) == 0
     *worlds, last = capsys.readouterr().out.splitlines()
     assert [len(world.split()) for world in worlds] == [atoms] * 2

@@ -7,17 +7,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from lbm.arrays import Bools
 from lbm.errors import WeightError, WrongDistribution
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.apart import Split, exponent
+from lbm.reasoning.components.apart import exponent
+from lbm.reasoning.components.whole import How
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.problem import Known
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from lbm.machine.rbm import Machine
     from lbm.reasoning.sampling.problems import Problem
+    from lbm.reasoning.wells import Wells
 
 Given = Formula | None
 
@@ -32,7 +33,7 @@ _LARGEST: Final = 1e300  # exponents that chains add up without passing what a d
 
 
 class Distribution(ABC):
-    """What may be asked of a distribution; all but ``problem`` is answered exactly, or too much."""
+    """What may be asked of a distribution: exactly, or by chains."""
 
     __slots__ = ()
 
@@ -40,40 +41,9 @@ class Distribution(ABC):
     temperature: float
     confidence: float | None
 
-    @property
     @abstractmethod
-    def _exactly(self) -> tuple[Any, Theory | Machine, dict[str, Any]]:
-        """The module that answers exactly, what it is asked about, and with which options."""
-
-    def probability(self, query: Formula, given: Given, budget: Budget) -> float:
-        """Return P(query | evidence)."""
-        room, about, options = self._exactly
-        found: float = room.probability(about, query, given=given, budget=budget, **options)
-        return found
-
-    def marginals(self, given: Given, budget: Budget) -> dict[str, float]:
-        """Return P(atom | evidence) of every atom that is not definitional."""
-        room, about, options = self._exactly
-        found: dict[str, float] = room.marginals(about, given=given, budget=budget, **options)
-        return found
-
-    def log_partition(self, given: Given, budget: Budget) -> float:
-        """Return the logarithm of the sum of the weights of all worlds that keep the evidence."""
-        room, about, options = self._exactly
-        found: float = room.log_partition(about, given=given, budget=budget, **options)
-        return found
-
-    def log_probability(self, world: Mapping[str, Any], given: Given, budget: Budget) -> float:
-        """Return log P(world | evidence)."""
-        room, about, options = self._exactly
-        found: float = room.log_probability(about, world, given=given, budget=budget, **options)
-        return found
-
-    def draw(self, n: int, rng: np.random.Generator, given: Given, budget: Budget) -> Bools:
-        """Return independent draws, shape (n, atoms)."""
-        room, about, options = self._exactly
-        found: Bools = room.draw(about, n, rng, given=given, budget=budget, **options)
-        return found
+    def exactly(self, budget: Budget) -> Exact | Wells:
+        """Return what answers exactly within a budget, or says that it is too much."""
 
     @abstractmethod
     def problem(
@@ -106,9 +76,9 @@ class Logical(Distribution):
 
     name: ClassVar = "logical"
 
-    @property
-    def _exactly(self) -> tuple[Any, Theory, dict[str, Any]]:
-        return exact, self.theory, {"temperature": self.temperature, "known": self.known}
+    def exactly(self, budget: Budget) -> Exact:
+        """Return exact answers about the models."""
+        return Exact(self.theory, How(known=self.known, budget=budget), self.temperature)
 
     def problem(
         self,
@@ -127,7 +97,7 @@ class Logical(Distribution):
                 "block Gibbs samples a machine's own distribution, not the logical one: "
                 "ask for distribution='machine' (--distribution machine), or for method='collapsed'"
             )
-        split = self._split(given, budget)
+        split = self.exactly(budget).possible(given)
         total = sum(abs(weight) for component in split.components for _, weight in component.soft)
         if not exponent(total, split.scale, self.temperature) < _LARGEST:
             raise WeightError(
@@ -140,10 +110,7 @@ class Logical(Distribution):
 
     def settled(self, given: Given, budget: Budget) -> dict[str, bool]:
         """Return the atoms that hard formulae and evidence fix by propagation."""
-        return self._split(given, budget).fixed
-
-    def _split(self, given: Given, budget: Budget) -> Split:
-        return exact.possible(self.theory, given, self.known, budget)
+        return self.exactly(budget).possible(given).fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +127,11 @@ class OfMachine(Distribution):
     def _options(self) -> dict[str, float]:
         return {"confidence": self.confidence, "temperature": self.temperature}
 
-    @property
-    def _exactly(self) -> tuple[Any, Machine, dict[str, Any]]:
-        from lbm.reasoning import wells
+    def exactly(self, budget: Budget) -> Wells:
+        """Return exact answers about the machine."""
+        from lbm.reasoning.wells import Wells
 
-        return wells, self.machine, self._options
+        return Wells.of(self.machine, confidence=self.confidence, temperature=self.temperature, budget=budget)
 
     def problem(
         self,
@@ -183,11 +150,7 @@ class OfMachine(Distribution):
                 "ladders are for the logical distribution: ask a machine with method='collapsed' or 'gibbs'"
             )
         if method == "gibbs":
-            from lbm.reasoning.landscape.whole import Question
-
-            Question.of(
-                self.machine, self.confidence, self.temperature
-            )  # which says what is wrong with these numbers
+            self.exactly(budget)  # which says what is wrong with these numbers
             return problems.block_gibbs(self.machine, query, given, **self._options, budget=budget)
         return problems.machine_distribution(
             self.machine, query, given, **self._options, rng=rng, budget=budget

@@ -22,16 +22,17 @@ from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDi
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact
 from lbm.reasoning.answers import Answer, Best, Draws, Marginals, Models, Outcome, Proof, Worlds
 from lbm.reasoning.assign import assign
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
 from lbm.reasoning.components.rows import MAX_LISTED, check_room
 from lbm.reasoning.components.trees import Trees, Weighed
+from lbm.reasoning.components.whole import How
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
+from lbm.reasoning.exact import Exact, check_listed
 from lbm.reasoning.problem import Known, Problem
-from lbm.reasoning.proof import no_worlds, satisfiable
+from lbm.reasoning.proof import satisfiable
 from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.reasoning.status import follows, prefer, settle
 
@@ -214,8 +215,7 @@ class Reasoner:
         kept = self._projected(project)
         aside = ganak_installed()
         try:
-            part = budget.half() if aside else budget
-            return exact.count(self.theory, given=evidence, project=kept, known=self._known, budget=part)
+            return self._exactly(budget.half() if aside else budget).count(evidence, kept)
         except (TooManyWorlds, NoAnswer):
             from lbm.reasoning.solvers.counters import count_aside
 
@@ -244,14 +244,14 @@ class Reasoner:
         [{'a': False, 'b': True}, {'a': True, 'b': False}]
         """
         evidence, kept, budget = self._evidence(given), self._projected(project), Budget.of(seconds)
-        exact.check_listed(self.theory, kept, limit)
+        check_listed(self.theory, kept, limit)
         if limit is not None and limit <= FEW:
             try:
                 return self._first(evidence, kept, limit, budget)
             except LimitExceeded:  # no clauses of that size: exact methods may do without
-                return self._listed(evidence, kept, limit, budget)
+                return self._exactly(budget).models(evidence, kept, limit)
         try:
-            return self._listed(evidence, kept, limit, budget.half())
+            return self._exactly(budget.half()).models(evidence, kept, limit)
         except (TooManyWorlds, NoAnswer) as error:
             if isinstance(error, TooManyWorlds) and error.limit == "MAX_LISTED":
                 raise
@@ -259,14 +259,6 @@ class Reasoner:
                 return self._first(evidence, kept, limit, budget)
             except LimitExceeded:
                 raise error from None
-
-    def _listed(
-        self, given: Formula | None, kept: Iterable[str] | None, limit: int | None, budget: Budget
-    ) -> Models:
-        """Return the models as exact methods list them."""
-        return exact.models(
-            self.theory, given=given, project=kept, limit=limit, known=self._known, budget=budget
-        )
 
     def _first(
         self, given: Formula | None, kept: Iterable[str] | None, limit: int | None, budget: Budget
@@ -458,7 +450,7 @@ class Reasoner:
             settled = Proof(None)  # in a machine, worlds that break hard formulae have their share too
 
         def exactly(budget: Budget) -> Answer:
-            return known(question.about.probability(asked, evidence, budget))
+            return known(question.about.exactly(budget).probability(asked, evidence))
 
         def by_chains(problem: SampledProblem, _: str, limits: dict[str, Any]) -> tuple[Answer, Ran]:
             from lbm.reasoning.sampling import estimates
@@ -488,7 +480,7 @@ class Reasoner:
         part = budget.part(_FOR_STATUS)
 
         def make() -> Trees:
-            return Trees(exact.possible(self.theory, None, self._known, part), temperature)
+            return Trees(self._exactly(part).possible(None), temperature)
 
         with suppress(NoAnswer, TooManyWorlds):
             trees = self._trees.get(temperature, make)
@@ -497,7 +489,7 @@ class Reasoner:
             if found is not None and possible is None:  # a solver is quicker about all the others
                 possible = self._known.get("satisfiable", lambda: satisfiable(self._problem, budget=part))
             if found is None or possible is False:
-                raise no_worlds(self.theory, given, part)
+                raise self._exactly(part).nothing(given)
             return found if possible else None
         return None
 
@@ -526,7 +518,7 @@ class Reasoner:
         question = self._question(given, distribution, temperature, confidence, method, sweeps, seconds, seed)
 
         def exactly(budget: Budget) -> Marginals:
-            chances = question.about.marginals(question.given, budget)
+            chances = question.about.exactly(budget).marginals(question.given)
             return Marginals(chances, method="exact", **question.said)
 
         def by_chains(problem: SampledProblem, _: str, limits: dict[str, Any]) -> tuple[Marginals, Ran]:
@@ -577,15 +569,15 @@ class Reasoner:
                     "population annealing weighs models of a theory, not the worlds of a machine: "
                     "ask for method='exact'"
                 )
-            return about.log_partition(evidence, budget)
+            return about.exactly(budget).log_partition(evidence)
 
         def by_population(note: str) -> float:
             from lbm.reasoning.sampling.partition import log_partition
 
-            split = exact.possible(self.theory, evidence, self._known, budget)
+            split = about.exactly(budget).possible(evidence)
             return log_partition(split, temperature, question.rng, budget, note)
 
-        return question.either(lambda budget: about.log_partition(evidence, budget), by_population)
+        return question.either(lambda budget: about.exactly(budget).log_partition(evidence), by_population)
 
     def log_probability(
         self,
@@ -608,7 +600,7 @@ class Reasoner:
         budget = Budget.of(seconds)
         evidence = self._evidence(given)
         about = self._about(distribution, temperature, confidence)
-        return about.log_probability(world, evidence, budget)
+        return about.exactly(budget).log_probability(world, evidence)
 
     def sample(
         self,
@@ -644,7 +636,7 @@ class Reasoner:
         check_room(n, len(names))
 
         def exactly(budget: Budget) -> Draws:
-            array = question.about.draw(n, rng, question.given, budget)
+            array = question.about.exactly(budget).draw(n, rng, question.given)
             return Draws(names, array, method="exact", **question.said)
 
         def by_chains(problem: SampledProblem, how: str, limits: dict[str, Any]) -> tuple[Draws, Ran]:
@@ -703,6 +695,10 @@ class Reasoner:
         return self.uniformity(draws, given=given, seconds=seconds)
 
     # -- at the door --
+
+    def _exactly(self, budget: Budget) -> Exact:
+        """Return exact answers about the models."""
+        return Exact(self.theory, How(known=self._known, budget=budget))
 
     def _about(self, distribution: str, temperature: float, confidence: float) -> Distribution:
         _check_choice("distribution", distribution, DISTRIBUTIONS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import Formula, atoms_of, make
+from lbm.logic.anatomy import view
 from lbm.logic.elimination import Elimination
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
@@ -56,6 +57,21 @@ class How:
     method: str = "auto"
     known: Known = field(default_factory=Known)
     budget: Budget = NO_LIMIT
+
+
+def either_way(query: Formula, share: Callable[[Formula], float]) -> float:
+    """Return the share of a query, or 1 less that of its negation where that is less work or more exact."""
+    try:
+        found = share(query)
+    except TooManyWorlds:
+        # The negation of a disjunction falls apart into components that the disjunction joins.
+        if view(query).op != "or":
+            raise
+        return 1.0 - share(~query)
+    if found > 1.0 - 1e-9:
+        with suppress(TooManyWorlds):
+            return 1.0 - share(~query)  # nearer the truth, and exactly 1 where the query is entailed
+    return found
 
 
 def count(split: Split, keep: frozenset[str] | None, how: How) -> int:

@@ -81,7 +81,7 @@ class Defined(Layer):
         return x @ self.own + _softplus((part @ columns + bias for part, bias in self.parts), len(x))
 
 
-class Table(Layer):
+class Free(Layer):
     """The states of a layer whose units are free, with the units of the other layer summed out.
 
     log weight = own·state + Σ_j log(1 + exp(weights[:, j]·state + other[j]))
@@ -135,7 +135,7 @@ class Table(Layer):
         return (number >> np.arange(len(self.high)) & 1).astype(np.float64)
 
 
-class Coins(Table):
+class Coins(Free):
     """The states of the hidden layer; the atoms, given one, are coins that know nothing of one another."""
 
     def ones(self, number: int, weights: Floats) -> Floats:

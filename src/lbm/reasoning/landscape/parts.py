@@ -15,13 +15,13 @@ from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Floats, Machine
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.rows import how_many
-from lbm.reasoning.landscape.layers import Coins, Defined, Layer, Table, log_sum, shares
+from lbm.reasoning.landscape.layers import Coins, Defined, Free, Layer, log_sum, shares
 
 LIMIT: Final = 24
 """Atoms or hidden units of one component, whichever are fewer, up to which their states are looked at."""
 
 
-class Part(ABC):
+class MachinePart(ABC):
     """A component, on which formulae must hold if it is ``constrained``.
 
     ``log`` is log Z, -inf if there is no world; ``marginals`` are those of its declared atoms, or None.
@@ -44,7 +44,7 @@ class Part(ABC):
         """Return ``n`` independent draws, shape (n, declared atoms)."""
 
 
-class States(Part):
+class States(MachinePart):
     """A component by all states of one layer; of its worlds, if ``keep`` is a formula that must hold."""
 
     def __init__(self, machine: Machine, scale: float, budget: Budget, keep: Formula | None = None) -> None:
@@ -69,7 +69,7 @@ class States(Part):
             return Defined(machine, scale)
         weights = scale * machine.weights.toarray()
         visible, hidden_ = scale * machine.visible_bias, scale * machine.hidden_bias
-        return Coins(weights.T, hidden_, visible) if self.hidden else Table(weights, visible, hidden_)
+        return Coins(weights.T, hidden_, visible) if self.hidden else Free(weights, visible, hidden_)
 
     def _block(self, layer: Layer, number: int) -> Floats:
         """Return log weights of the states of a block, -inf for worlds where the formula is false."""

@@ -18,8 +18,9 @@ from lbm.arrays import Bools
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
-from lbm.reasoning import exact
 from lbm.reasoning.budget import Budget
+from lbm.reasoning.components.whole import How
+from lbm.reasoning.exact import Exact
 from lbm.reasoning.problem import Problem
 
 MAX_LISTED: Final = 50_000
@@ -92,7 +93,7 @@ def distance(theory: Theory, rows: Bools, given: Formula | None, budget: Budget)
     if found is not None:
         return _variation(rows[kept], found, strangers)
     try:
-        chances = exact.marginals(hard, given=given, budget=budget)
+        chances = Exact(hard, How(budget=budget)).marginals(given)
     except (NoAnswer, TooManyWorlds, LimitExceeded):
         return Distance("not measured", None, None, len(rows), None, strangers)
     exactly = np.array([chances[name] for name in hard.atoms])
@@ -104,9 +105,8 @@ def _models(problem: Problem, budget: Budget) -> Bools | None:
     """Return all the models; None: there are too many, or too few were found in time."""
     theory, given = problem.theory, problem.evidence
     try:
-        if exact.count(theory, given=given, budget=budget) > MAX_LISTED:
-            return None
-        return exact.models(theory, given=given, budget=budget).array
+        exactly = Exact(theory, How(budget=budget))
+        return None if exactly.count(given) > MAX_LISTED else exactly.models(given).array
     except (NoAnswer, TooManyWorlds, LimitExceeded):
         return _enumerated(problem, budget)
 

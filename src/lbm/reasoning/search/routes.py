@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -108,22 +108,23 @@ def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Standing 
             return _enumerated(problem, clauses, top, every, budget)
     if _is_wide(problem, budget):
         return None
-    from lbm.reasoning import exact  # not before RC2 is at work
+    # Not before RC2 is at work.
+    from lbm.reasoning.components.whole import How
+    from lbm.reasoning.exact import Exact
 
     limit = MAX_WORLDS if every else top
 
-    def how(soft: bool) -> dict[str, Any]:
-        method = _method(problem, budget, soft=soft)
-        return {"given": given, "method": method, "known": problem.known, "budget": budget}
+    def exactly(soft: bool) -> Exact:
+        return Exact(theory, How(_method(problem, budget, soft=soft), problem.known, budget))
 
     try:
-        _, models = exact.best_worlds(theory, limit=limit, **how(soft=True))
+        _, models = exactly(soft=True).best_worlds(given, limit)
         rows, complete = models.array, every and models.complete
         if top > len(rows):
-            options = how(soft=False)
-            if exact.count(theory, **options) > MAX_WORLDS:
+            hard = exactly(soft=False)
+            if hard.count(given) > MAX_WORLDS:
                 return None
-            rows = exact.models(theory, **options).array
+            rows = hard.models(given).array
             losses = problem.losses(rows)
             rows = rows[sorted(range(len(rows)), key=losses.__getitem__)[:top]]
     except TooManyWorlds:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lbm.knowledge.formula import Formula, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
 from lbm.machine.translate import translate
-from lbm.reasoning.exact import draw, models
+from lbm.reasoning.exact import Exact
 from lbm.trials.searches.pool import cover, pack_words, word_cubes, word_step
 
 CONFIDENCE: Final = 5.0
@@ -166,7 +166,7 @@ def _draws(m: int, n: int, seed: int) -> Iterator[Words]:
     theory = Theory([phi(m, n)])
     size = (1 << n) * (n + 1)
     while True:
-        yield pack_words(draw(theory, size, rng))
+        yield pack_words(Exact(theory).draw(size, rng))
 
 
 _SAMPLERS: Final[dict[str, Callable[[int, int, int], Iterator[Words]]]] = {
@@ -197,7 +197,7 @@ def list_models(method: str, m: int, n: int) -> Covered:
     """List every model: ``strict DNF``, cube by cube; ``PySAT``, by a solver that forbids each in turn."""
     begun = time.perf_counter()
     if method == "strict DNF":
-        words = pack_words(models(Theory([phi(m, n)])).array)
+        words = pack_words(Exact(Theory([phi(m, n)])).models().array)
     elif method == "PySAT":
         words = _solved(m, n)
     else:

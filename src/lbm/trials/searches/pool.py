@@ -22,7 +22,7 @@ from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.reasoning.components.rows import unpack
-from lbm.reasoning.exact import count
+from lbm.reasoning.exact import Exact
 
 SIZE: Final = 500
 """Rows to which the pool is cut, as in the authors' script."""
@@ -256,7 +256,7 @@ class _Judge:
             unknown = set(atoms_of(models)) - set(cubes.atoms)
             if unknown:
                 raise ValueError(f"the formula mentions {min(unknown)!r}, which is no atom of the machine")
-            return cls(cubes.atoms, models, none, count(Theory([models], atoms=cubes.atoms)))
+            return cls(cubes.atoms, models, none, Exact(Theory([models], atoms=cubes.atoms)).count())
         if models.dtype != np.uint64 or models.ndim != 1 or not (models[1:] > models[:-1]).all():
             raise ValueError("expected models as distinct, sorted words: np.unique(pack_words(worlds))")
         return cls(cubes.atoms, None, models, len(models))
