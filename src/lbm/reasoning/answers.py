@@ -106,7 +106,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Outcome(Result):
+class DistributionResult(Result):
     """How probabilities or worlds were found, and what they are about.
 
     Attributes
@@ -174,7 +174,7 @@ class Outcome(Result):
 
 
 @dataclass(frozen=True, repr=False)
-class Answer(Outcome):
+class Answer(DistributionResult):
     """How likely a formula is given evidence, whether that is settled, and how it was found out.
 
     Attributes
@@ -254,7 +254,7 @@ _STATUS: Final = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Marginals(Outcome, Mapping[str, float]):
+class Marginals(DistributionResult, Mapping[str, float]):
     """The probability of every atom, by name.
 
     Attributes
@@ -405,7 +405,7 @@ class Models(Worlds):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Draws(Worlds, Outcome):
+class Draws(Worlds, DistributionResult):
     """Worlds drawn at random, in the order drawn.
 
     Attributes

@@ -22,7 +22,7 @@ from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDi
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.answers import Answer, Best, Draws, Marginals, Models, Outcome, Proof, Worlds
+from lbm.reasoning.answers import Answer, Best, DistributionResult, Draws, Marginals, Models, Proof, Worlds
 from lbm.reasoning.assign import assign
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
@@ -60,7 +60,7 @@ _FOR_STATUS: Final = 0.25  # of the time for an answer, before its probability i
 _FOR_CHAINS: Final = 0.8  # of what is then left
 
 _P = ParamSpec("_P")
-_O = TypeVar("_O", bound=Outcome)
+_O = TypeVar("_O", bound=DistributionResult)
 _T = TypeVar("_T")
 _Said_co = TypeVar("_Said_co", covariant=True)
 _Run = Callable[["SampledProblem", str, dict[str, Any]], tuple[_O, "Ran"]]

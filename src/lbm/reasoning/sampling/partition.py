@@ -117,11 +117,11 @@ def log_partition(
         )
         for number in range(POPULATIONS)
     ]
-    crowds = [_Crowd.of(free, known.places, atoms)]
+    crowds = [_Kind.of(free, known.places, atoms)]
     pins = _Pins(split, temperature, penalty, seed, budget)
     if network.atoms:
         worlds = known.starts.T[:PINNED]
-        crowds += [_Crowd.of_pinned(pins.begin(world), known.places, atoms) for world in worlds]
+        crowds += [_Kind.of_pinned(pins.begin(world), known.places, atoms) for world in worlds]
         crowds += _others(crowds, known.places, atoms, split, pins)
     value, error, size = _joined(crowds)
     if math.isinf(value):
@@ -152,8 +152,8 @@ class _Pins:
 
 
 def _others(
-    crowds: Sequence[_Crowd], places: Sequence[Formula], atoms: tuple[str, ...], split: Split, pins: _Pins
-) -> list[_Crowd]:
+    crowds: Sequence[_Kind], places: Sequence[Formula], atoms: tuple[str, ...], split: Split, pins: _Pins
+) -> list[_Kind]:
     """Return what populations find in combinations of places that none has visited so far.
 
     Only places count that some populations never leave and others never enter: each combination of these
@@ -170,7 +170,7 @@ def _others(
             f"be weighed one by one (limit MAX_FIRM, {MAX_FIRM}): log Z was not estimated"
         )
     hard = [formula for component in split.components for formula in component.hard]
-    found: list[_Crowd] = []
+    found: list[_Kind] = []
     for inside in product([False, True], repeat=len(firm)):
         sides = list(zip(firm, inside, strict=True))
         if any(all(_meets(crowd.shares[k], side) for k, side in sides) for crowd in (*crowds, *found)):
@@ -179,7 +179,7 @@ def _others(
         budget = pins.budget.at_most(_SECONDS)
         world = find_model(Theory(hard, atoms=atoms), given=conjunction(asked), budget=budget)
         if world is not None:
-            found.append(_Crowd.of_pinned(pins.begin(np.array(list(world.values()), bool)), places, atoms))
+            found.append(_Kind.of_pinned(pins.begin(np.array(list(world.values()), bool)), places, atoms))
     return found
 
 
@@ -188,7 +188,7 @@ def _meets(share: float, side: bool) -> bool:
     return (share if side else 1 - share) >= 0.5
 
 
-class _Crowd(NamedTuple):
+class _Kind(NamedTuple):
     """What populations of one kind say together, and the share of their models in each place."""
 
     log: float
@@ -198,7 +198,7 @@ class _Crowd(NamedTuple):
     shares: list[float]
 
     @classmethod
-    def of(cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]) -> _Crowd:
+    def of(cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]) -> _Kind:
         """Return what populations from random states say; the error allows for families that were lost."""
         log, error = log_mean([each.log_partition for each in populations])
         size = sum(each.effective_size for each in populations)
@@ -209,7 +209,7 @@ class _Crowd(NamedTuple):
     @classmethod
     def of_pinned(
         cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]
-    ) -> _Crowd:
+    ) -> _Kind:
         """Return what the median of populations says that began at one world.
 
         A population that leaves a well may be far above the truth, seldom enough to be right on average.
@@ -227,12 +227,12 @@ def _shares(population: Population, places: Sequence[Formula], atoms: Sequence[s
     return [float(truth(place, atoms, models).mean()) if models.shape[1] else 0.5 for place in places]
 
 
-def _joined(crowds: Sequence[_Crowd]) -> tuple[float, float, float]:
+def _joined(crowds: Sequence[_Kind]) -> tuple[float, float, float]:
     """Return log Z, its error and the effective size from what all kinds of populations say."""
     some = sorted((crowd for crowd in crowds if crowd.log > -math.inf), key=lambda crowd: crowd.error)
     if not some:
         return -math.inf, math.nan, 0.0
-    apart: list[_Crowd] = []  # those whose shares add up
+    apart: list[_Kind] = []  # those whose shares add up
     unsure: list[float] = []  # logs of what may have been counted twice, or not
     for crowd in some:
         same = next((k for k, other in enumerate(apart) if not _separate(crowd.shares, other.shares)), None)
@@ -255,7 +255,7 @@ def _joined(crowds: Sequence[_Crowd]) -> tuple[float, float, float]:
     return value, math.hypot(error, more / 2), sum(crowd.size for crowd in some)
 
 
-def _averaged(one: _Crowd, other: _Crowd) -> _Crowd:
+def _averaged(one: _Kind, other: _Kind) -> _Kind:
     """Return what two kinds of populations say that agree, each counted by its precision."""
     precisions = one.error**-2, other.error**-2
     log = (one.log * precisions[0] + other.log * precisions[1]) / sum(precisions)
