@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -21,8 +22,9 @@ import lbm
 from lbm.errors import LbmError, TooManyWorlds
 from lbm.reasoning.components import trees
 from lbm.reasoning.exact import Exact
-from lbm.reasoning.sampling import estimates
+from lbm.reasoning.sampling import runs as sampling_runs
 from lbm.reasoning.sampling.diagnostics import wilson
+from lbm.reasoning.sampling.runs import Limits
 from tests.certainty.theories import BENIGN, HARD, KINDS, Case, make
 
 SWEEPS = 2048
@@ -148,9 +150,8 @@ def only_chains(atoms: int, sweeps: int = SWEEPS) -> Iterator[None]:
         for name in ("probability", "marginals", "draw", "log_partition"):
             stack.enter_context(mock.patch.object(Exact, name, too_much))
         stack.enter_context(mock.patch.object(trees, "MAX_ENTRIES", 0))
-        if hasattr(estimates, "MAX_UPDATES"):
-            most = 64 * max(1, atoms) * sweeps
-            stack.enter_context(mock.patch.object(estimates, "MAX_UPDATES", most))
+        limits = partial(Limits, updates=64 * max(1, atoms) * sweeps)
+        stack.enter_context(mock.patch.object(sampling_runs, "Limits", limits))
         yield
 
 

@@ -24,7 +24,7 @@ from lbm.reasoning.components.whole import How
 from lbm.reasoning.exact import Exact
 from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.sampling import diagnostics, estimates, problems
+from lbm.reasoning.sampling import diagnostics, estimates, runs, targets
 from lbm.reasoning.search import engines, routes, satisfy
 from lbm.reasoning.status import settle
 from tests.oracles import worlds
@@ -259,12 +259,12 @@ def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monk
     assert theory.is_model(found.world)
     assert not found.world["v0"]
     assert best(theory, seconds=600).optimal
-    monkeypatch.setattr(problems, "_impossible", lambda *_: frozenset())
+    monkeypatch.setattr(targets, "_impossible", lambda *_: frozenset())
     drawn = lbm.sample(theory, 3, method="collapsed", sweeps=64, seconds=None, seed=0)
     assert all(theory.is_model(world) for world in drawn)
     split = take_apart(theory)
     for query in (atom("v0"), ~atom("v0")):
-        _, known = problems.logical_network(split, 1.0, query, np.random.default_rng(0))
+        known = targets.logical_network(split, 1.0, query, np.random.default_rng(0))
         worlds_ = [dict(zip(theory.atoms, column, strict=True)) for column in known.starts.T.tolist()]
         assert all(theory.is_model(world) for world in worlds_)
         assert {holds(query, world) for world in worlds_} == {True, False}
@@ -340,7 +340,7 @@ def charged(counted_clock, monkeypatch):
 @pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
 def test_chains_and_their_diagnostics_end_when_their_time_does(question, method, atoms, charged, monkeypatch):
     """They never agree, look at the clock after every sweep, and are diagnosed when the time is over."""
-    for room in (diagnostics, estimates):
+    for room in (diagnostics, runs):
         monkeypatch.setattr(room, "R_HAT", 0.0)
     theory = clauses(atoms, 2 * atoms, hard=0.5, most=2)
     charged.step = 0.01

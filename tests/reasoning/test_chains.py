@@ -18,7 +18,7 @@ from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
 from lbm.reasoning.sampling import machines
 from lbm.reasoning.sampling.machines import Conditioned, gibbs_step, heat_bath
-from lbm.reasoning.sampling.problems import conjuncts
+from lbm.reasoning.sampling.targets import hard_parts
 from tests.oracles import truth, worlds
 from tests.reference import targets
 from tests.reference.chains import (
@@ -707,7 +707,7 @@ def test_chains_given_evidence_are_the_plain_ones_on_both_energies_and_penalties
     x = np.random.default_rng(3).random((len(machine.declared), 64)) < 0.5
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machines, "DENSE", -1 if sparse else 1 << 14)
-        target = Conditioned(machine, 3.0, 2.0, tuple(conjuncts(evidence)))
+        target = Conditioned(machine, 3.0, 2.0, tuple(hard_parts([evidence])))
         for i in range(len(x)):
             np.testing.assert_allclose(target.odds(i, x, PENALTY), plain.odds(i, x), rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(target.broken(x), plain.broken(x))

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 import lbm
 from lbm.errors import WeightError
 from lbm.knowledge.formula import atom
-from lbm.reasoning.sampling import estimates
+from lbm.reasoning.sampling import runs
 from lbm.reasoning.sampling.coverage import Coverage
-from lbm.reasoning.sampling.diagnostics import estimate, many_estimates, r_hat
-from lbm.reasoning.sampling.record import Record
+from lbm.reasoning.sampling.diagnostics import many_estimates, r_hat
+from lbm.reasoning.sampling.runs import Limits, Record
+from tests.reference.whole_series import estimate
 
 
 def joined(n, first, strength="0.0001"):
@@ -71,7 +73,7 @@ def test_a_query_whose_models_chains_never_leave_is_in_doubt(method, seed):
 
 @pytest.mark.parametrize("seed", [0])
 def test_plain_chains_in_doubt_are_not_overruled_by_tempered_ones_that_never_come_by(seed, monkeypatch):
-    monkeypatch.setattr(estimates, "MAX_UPDATES", 64 * 33 * 1024)
+    monkeypatch.setattr(runs, "Limits", partial(Limits, updates=64 * 33 * 1024))
     theory = joined(33, ("24.75", CONJUNCTION))
     answer = lbm.ask(theory, "v0", seed=seed, method="auto", seconds=8)
     whole, well = by_number(33, 24.75, 33)

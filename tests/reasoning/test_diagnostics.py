@@ -17,12 +17,11 @@ from lbm.reasoning.sampling.diagnostics import (
     R_HAT,
     Estimate,
     effective_size,
-    estimate,
-    estimates,
     r_hat,
     wilson,
 )
 from tests.reference.intervals import jeffreys
+from tests.reference.whole_series import estimate, estimates
 
 # --- series to look at -----------------------------------------------------------------------------
 

@@ -16,28 +16,29 @@ from lbm.reasoning.assign import assign
 from lbm.reasoning.components import trees
 from lbm.reasoning.components.apart import assume, take_apart
 from lbm.reasoning.exact import Exact
-from lbm.reasoning.sampling import estimates, problems
+from lbm.reasoning.sampling import estimates, targets
 from lbm.reasoning.sampling.diagnostics import wilson
+from lbm.reasoning.sampling.runs import MOST, Limits
 from tests.oracles import Oracle
 from tests.reference.intervals import jeffreys
 
 REPETITIONS = 500
 
 
-def problem_of(theory, query, evidence=None, temperature=1.0, seed=0):
+def target_of(theory, query, evidence=None, temperature=1.0, seed=0):
     split = take_apart(theory)
     split = split if evidence is None else assume(split, evidence)
-    made = problems.logical(split, query, temperature, np.random.default_rng(seed))
+    made = targets.logical(split, query, temperature, np.random.default_rng(seed))
     return made, assign(query, split.fixed)
 
 
-def covered(problem, query, expected, repetitions, most=estimates.MOST):
+def covered(target, query, expected, repetitions, most=MOST):
     """Return how many repetitions converged, how many of these have the truth in their interval, and how many
     would have it if states of chains were taken for independent draws.
     """
     converged = inside = naive = 0
     for seed in range(repetitions):
-        found, _ = estimates.ask(problem, query, np.random.default_rng(seed), most=most)
+        found, _ = estimates.ask(target, query, np.random.default_rng(seed), Limits(most=most))
         if found.converged:
             converged += 1
             inside += found.low <= expected <= found.high
@@ -63,8 +64,8 @@ def test_intervals_of_converged_chains_cover_the_truth_as_often_as_they_say(name
     theory, asked, given = MIXING[name]
     query, evidence = parse(asked), None if given is None else parse(given)
     expected = Oracle(theory, evidence).chance(query)
-    problem, left = problem_of(theory, query, evidence)
-    converged, inside, _ = covered(problem, left, expected, REPETITIONS)
+    target, left = target_of(theory, query, evidence)
+    converged, inside, _ = covered(target, left, expected, REPETITIONS)
     assert converged > REPETITIONS / 2
     assert 0.92 <= inside / converged <= 0.98
 
@@ -134,9 +135,9 @@ def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():
     theory, asked = FROZEN["a hole"]
     query = parse(asked)
     assert lbm.ask(theory, query).probability > 0.99
-    problem, left = problem_of(theory, query)
-    naive = replace(problem, starts=problem.starts[:, :0], places=())
-    found, _ = estimates.ask(naive, left, np.random.default_rng(0), sweeps=1024)
+    target, left = target_of(theory, query)
+    naive = replace(target, starts=target.starts[:, :0], places=())
+    found, _ = estimates.ask(naive, left, np.random.default_rng(0), Limits(1024))
     assert found.converged
     assert found.high < 0.3
 
@@ -144,8 +145,8 @@ def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():
 def test_wells_that_chains_do_leave_are_weighed_rightly_or_not_at_all():
     theory, query = two_wells(3, 5), parse("x0")
     expected = Oracle(theory).chance(query)
-    problem, left = problem_of(theory, query)
-    converged, inside, _ = covered(problem, left, expected, 20)
+    target, left = target_of(theory, query)
+    converged, inside, _ = covered(target, left, expected, 20)
     # As few as one in a thousand runs of 95 % intervals would have fewer inside than this.
     assert inside >= binom.ppf(0.001, converged, 0.95)
 
@@ -167,8 +168,8 @@ def test_wells_that_chains_seldom_leave_are_weighed_as_surely_as_said_or_not_at_
     theory, asked, most = WELLS[name]
     query = parse(asked)
     expected = Oracle(theory).chance(query)
-    problem, left = problem_of(theory, query)
-    converged, inside, naive = covered(problem, left, expected, REPETITIONS, most)
+    target, left = target_of(theory, query)
+    converged, inside, naive = covered(target, left, expected, REPETITIONS, most)
     assert 100 <= converged < REPETITIONS
     assert 0.92 <= inside / converged <= 0.98
     assert naive / converged < 0.8
@@ -177,9 +178,9 @@ def test_wells_that_chains_seldom_leave_are_weighed_as_surely_as_said_or_not_at_
 @pytest.mark.slow
 @pytest.mark.parametrize(("weight", "atoms"), [(6, 8), (9, 8), (12, 14)])
 def test_wells_too_deep_to_leave_in_the_sweeps_allowed_are_never_called_converged(weight, atoms):
-    problem, query = problem_of(two_wells(weight, atoms), parse("x0"))
+    target, query = target_of(two_wells(weight, atoms), parse("x0"))
     for seed in range(20):
-        found, _ = estimates.ask(problem, query, np.random.default_rng(seed), sweeps=1024)
+        found, _ = estimates.ask(target, query, np.random.default_rng(seed), Limits(1024))
         assert not found.converged
 
 
@@ -257,15 +258,14 @@ def test_worlds_are_drawn_whatever_the_number_of_atoms(method, atoms):
 def test_draws_are_watched_on_all_atoms(stuck):
     """One atom of a hundred never moves in any chain, but chains differ: wherever it stands, it is seen."""
 
-    def run(starts, rng):
-        x = problems.spread(starts, rng)
+    def run(x, rng):
         while True:
             moving = rng.random(x.shape) < 0.5
             moving[stuck] = x[stuck]
-            yield problems.Seen(moving, np.ones(64, bool), rng.normal(size=64))
+            yield targets.Seen(moving, np.ones(64, bool), rng.normal(size=64))
 
-    problem = problems.Problem(run, tuple(f"x{i}" for i in range(100)), np.zeros((100, 0), bool))
-    _, found, _ = estimates.draw(problem, 20, np.random.default_rng(0), sweeps=1024)
+    target = targets.Target(run, tuple(f"x{i}" for i in range(100)), np.zeros((100, 0), bool))
+    _, found, _ = estimates.draw(target, 20, np.random.default_rng(0), Limits(1024))
     assert not found.converged
     assert found.r_hat > 1.1
 
@@ -285,10 +285,10 @@ def test_chains_on_a_machine_have_its_distribution(method):
 
 
 def test_literals_in_evidence_are_held_and_the_rest_is_a_filter():
-    held, rest = problems.clamps(parse("a & (~b & (c | d)) & ~a"))
+    held, rest = targets.clamps(parse("a & (~b & (c | d)) & ~a"))
     assert held == {"a": True, "b": False}
     assert rest == parse("(c | d) & ~a")
-    assert problems.clamps(None) == ({}, parse("true"))
+    assert targets.clamps(None) == ({}, parse("true"))
 
 
 def test_too_few_valid_states_are_no_answer():
@@ -299,8 +299,8 @@ def test_too_few_valid_states_are_no_answer():
 
 def test_a_query_is_sampled_on_what_it_depends_on():
     theory = lbm.Theory.parse("a | b\nc ^ d\n40: e & f & g & h\n40: ~e & ~f & ~g & ~h")
-    problem, _ = problem_of(theory, parse("a"))
-    assert problem.atoms == ("a", "b")
+    target, _ = target_of(theory, parse("a"))
+    assert target.atoms == ("a", "b")
     # Two wells freeze their own atoms, not these.
     assert lbm.ask(theory, "a", method="collapsed", seed=0).converged
     assert not lbm.ask(theory, "e", method="collapsed", seed=0, sweeps=1024).converged

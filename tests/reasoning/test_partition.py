@@ -10,7 +10,7 @@ import lbm
 from lbm.errors import NoAnswer, NoWorlds, WrongDistribution
 from lbm.machine.rbm import Machine
 from lbm.reasoning.engine import dense
-from lbm.reasoning.sampling import problems
+from lbm.reasoning.sampling import targets
 
 THEORIES = {
     "hard clauses": "a | b | c\n~a | d\n~b | ~d\nc | e | f",
@@ -55,7 +55,7 @@ def test_block_gibbs_multiplies_dense_machines_by_blas_and_keeps_their_distribut
     machine = Machine(tuple("abcdefgh"), weights, rng.normal(0, 0.3, 8), rng.normal(0, 0.3, 20))
     exact = lbm.marginals(machine, distribution="machine", confidence=1.0, given="a")
     called, gibbs = [], dense.gibbs
-    monkeypatch.setattr(problems, "LARGE", 100)
+    monkeypatch.setattr(targets, "LARGE", 100)
     monkeypatch.setattr(dense, "gibbs", lambda *args, **options: called.append(1) or gibbs(*args, **options))
     found = lbm.marginals(
         machine, distribution="machine", confidence=1.0, given="a", method="gibbs", sweeps=3000, seed=0

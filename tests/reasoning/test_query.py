@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, repeat
 
@@ -19,7 +20,7 @@ from lbm.reasoning import reasoner
 from lbm.reasoning.answers import number
 from lbm.reasoning.components import apart, trees, whole
 from lbm.reasoning.reasoner import Reasoner
-from lbm.reasoning.sampling import estimates
+from lbm.reasoning.sampling import estimates, runs
 from tests.oracles import Oracle, truth
 from tests.strategies import formulae, theories
 
@@ -400,12 +401,13 @@ def test_the_same_seed_and_sweeps_give_the_same_answer():
 
 def test_a_run_ended_by_the_clock_says_how_many_sweeps_replay_it(monkeypatch):
     theory = Theory([disjunction(atom(f"x{i + j}") for j in range(3)) for i in range(40)])
-    monkeypatch.setattr(estimates, "FIRST", 1 << 20)
+    monkeypatch.setattr(runs, "FIRST", 1 << 20)
     looks = chain(repeat(False, 300), repeat(True))  # the time is over when the clock is looked at again
     ask = estimates.ask
 
-    def late(*args, budget, **more):
-        return ask(*args, budget=budget.unless(lambda: next(looks)), **more)
+    def late(*args):
+        *others, limits = args
+        return ask(*others, replace(limits, budget=limits.budget.unless(lambda: next(looks))))
 
     with monkeypatch.context() as patch:
         patch.setattr(estimates, "ask", late)

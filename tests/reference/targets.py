@@ -21,7 +21,7 @@ from lbm.errors import UnknownAtom, WeightError
 from lbm.knowledge.clauses import as_clause
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Machine
-from lbm.reasoning.sampling.problems import conjuncts
+from lbm.reasoning.sampling.targets import hard_parts
 
 CHUNK: Final = 1 << 24
 """Truth values held at once while whole states are weighed: cubes are taken in groups of this size."""
@@ -237,7 +237,7 @@ def score_target(
     maker = _Maker(names)
     number = 0
     for formula in hard:
-        for part in conjuncts(formula):
+        for part in hard_parts([formula]):
             maker.add(part, True, 0.0)
             number += 1
     for formula, weight in soft:

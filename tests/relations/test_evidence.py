@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lbm.errors import ClashingLabels, FileError, NoWorlds, ParseError, UnknownAtom, WeightError
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.sampling.runs import Limits
 from lbm.relations.evidence import constants_of, ground, infer, marginals, prepare, query
 from lbm.relations.evidence.walk import begin, walk
 
@@ -138,7 +139,7 @@ def test_chains_that_no_flip_connects_are_not_called_converged():
     clauses = ready.bare.clauses
     models, fixed = begin(clauses, range(clauses.variables), np.random.default_rng(0))
     assert not fixed
-    found, _ = walk(clauses, 1.0, models, range(clauses.variables), np.random.default_rng(0), sweeps=64)
+    found, _ = walk(clauses, 1.0, models, range(clauses.variables), np.random.default_rng(0), Limits(64))
     assert any(not said.converged for said in found.values())
 
 

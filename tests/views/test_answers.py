@@ -768,14 +768,14 @@ def hard_text(atoms=100, clauses=700):
 
 BEGUN = """
 import runpy
-from lbm.reasoning.sampling import problems
+from lbm.reasoning.sampling import targets
 
 def first(*arguments, **options):
-    problems.advance = advance
+    targets.advance = advance
     print("begun", flush=True)
     return advance(*arguments, **options)
 
-advance, problems.advance = problems.advance, first
+advance, targets.advance = targets.advance, first
 runpy.run_module("lbm", run_name="__main__")
 """  # the command line, but it says when chains begin
 

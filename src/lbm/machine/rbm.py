@@ -249,10 +249,7 @@ class Machine:
         multiplies the weights by c but not the bias, and carries one minus sign too many.
         [TG21, section 4.2; ERRATA 5]
         """
-        for name, value in (("confidence", confidence), ("temperature", temperature)):
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {value}")
-        scale = confidence / temperature
+        scale = inverse_temperature(confidence, temperature)
         return self._weigh(worlds, lambda s: np.logaddexp(0.0, scale * s), scale)
 
     def _weigh(
@@ -308,6 +305,14 @@ class Units(Lazy[HiddenUnit]):
         if self.machine.theory is not None:
             for number in self[index].formulae:
                 yield self.machine.theory.statements[number]
+
+
+def inverse_temperature(confidence: float, temperature: float) -> float:
+    """Return c/τ, by which weights and biases are multiplied, of two positive numbers."""
+    for name, value in (("confidence", confidence), ("temperature", temperature)):
+        if not 0 < value < np.inf:
+            raise ValueError(f"{name} must be a positive number, got {value}")
+    return confidence / temperature
 
 
 def _times(x: Floats, weights: csc_array) -> Floats:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from lbm.machine.rbm import Machine
-    from lbm.reasoning.sampling.problems import Problem
+    from lbm.reasoning.sampling.targets import Target
     from lbm.reasoning.wells import Wells
 
 Given = Formula | None
@@ -46,7 +46,7 @@ class Distribution(ABC):
         """Return what answers exactly within a budget, or says that it is too much."""
 
     @abstractmethod
-    def problem(
+    def target(
         self,
         query: Given,
         given: Given,
@@ -54,10 +54,10 @@ class Distribution(ABC):
         rng: np.random.Generator,
         budget: Budget,
         more: Bools | None = None,
-    ) -> Problem:
+    ) -> Target:
         """Return what chains run on; with a query, of as much as it depends on.
 
-        ``more``: further worlds to begin in, over the atoms of the problem that gave them.
+        ``more``: further worlds to begin in, over the atoms of the target that gave them.
         """
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Logical(Distribution):
         """Return exact answers about the models."""
         return Exact(self.theory, How(known=self.known, budget=budget), self.temperature)
 
-    def problem(
+    def target(
         self,
         query: Given,
         given: Given,
@@ -88,9 +88,9 @@ class Logical(Distribution):
         rng: np.random.Generator,
         budget: Budget,
         more: Bools | None = None,
-    ) -> Problem:
+    ) -> Target:
         """Return what chains run on: the score, and penalties for hard formulae; tempered if asked for."""
-        from lbm.reasoning.sampling import problems
+        from lbm.reasoning.sampling import targets
 
         if method == "gibbs":
             raise WrongDistribution(
@@ -104,7 +104,7 @@ class Logical(Distribution):
                 f"expected weights whose sum divided by the temperature {self.temperature:g} is below "
                 f"{_LARGEST:g}: raise the temperature, or ask for method='exact'"
             )
-        return problems.logical(
+        return targets.logical(
             split, query, self.temperature, rng, tempering=method == "tempered", more=more, budget=budget
         )
 
@@ -133,7 +133,7 @@ class OfMachine(Distribution):
 
         return Wells.of(self.machine, confidence=self.confidence, temperature=self.temperature, budget=budget)
 
-    def problem(
+    def target(
         self,
         query: Given,
         given: Given,
@@ -141,19 +141,16 @@ class OfMachine(Distribution):
         rng: np.random.Generator,
         budget: Budget,
         more: Bools | None = None,  # noqa: ARG002 - the same door for both
-    ) -> Problem:
+    ) -> Target:
         """Return what chains run on: free energies, or all units if block Gibbs is asked for."""
-        from lbm.reasoning.sampling import problems
+        from lbm.reasoning.sampling import targets
 
         if method == "tempered":
             raise WrongDistribution(
                 "ladders are for the logical distribution: ask a machine with method='collapsed' or 'gibbs'"
             )
-        if method == "gibbs":
-            self.exactly(budget)  # which says what is wrong with these numbers
-            return problems.block_gibbs(self.machine, query, given, **self._options, budget=budget)
-        return problems.machine_distribution(
-            self.machine, query, given, **self._options, rng=rng, budget=budget
+        return targets.machine_distribution(
+            self.machine, query, given, **self._options, rng=rng, budget=budget, raw=method == "gibbs"
         )
 
     def settled(self, given: Given, budget: Budget) -> dict[str, bool]:  # noqa: ARG002 - the same door for both

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
     from lbm.machine.rbm import Machine
     from lbm.reasoning.sampling.estimates import Ran
-    from lbm.reasoning.sampling.problems import Problem as SampledProblem
+    from lbm.reasoning.sampling.runs import Limits
+    from lbm.reasoning.sampling.targets import Target
     from lbm.reasoning.sampling.uniformity import Distance
 
 Evidence = Formula | str | Mapping[str, Any] | None
@@ -63,7 +64,7 @@ _P = ParamSpec("_P")
 _O = TypeVar("_O", bound=DistributionResult)
 _T = TypeVar("_T")
 _Said_co = TypeVar("_Said_co", covariant=True)
-_Run = Callable[["SampledProblem", str, dict[str, Any]], tuple[_O, "Ran"]]
+_Run = Callable[["Target", str, "Limits"], tuple[_O, "Ran"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +124,23 @@ class _Asked:
         return self.either(exactly, lambda note: self._by_chains(by_chains, note, query, share))
 
     def _by_chains(self, run: _Run[_O], note: str, query: Formula | None, share: float) -> _O:
-        budget = self.budget.part(share)
+        from lbm.reasoning.sampling import runs
+
+        limits = runs.Limits(self.sweeps, self.budget.part(share))
         chosen = self.method in ("collapsed", "tempered", "gibbs")
         tempering = not chosen and self.sweeps is None and self.about.name == "logical"
 
-        def ran(how: str, ends: Bools | None, **more: Any) -> tuple[_O, Bools]:
-            problem = self.about.problem(query, self.given, how, self.rng, self.budget, ends)
-            found, ran = run(problem, how, {"sweeps": self.sweeps, "budget": budget, **more})
+        def ran(how: str, ends: Bools | None, limits: Limits) -> tuple[_O, Bools]:
+            target = self.about.target(query, self.given, how, self.rng, self.budget, ends)
+            found, ran = run(target, how, limits)
             return replace(found, sweeps=ran.sweeps), ran.ends
 
         how = self.method if chosen else "collapsed"
-        found, ends = ran(how, None, **(_FIRST_TRY if tempering else {}))
-        if tempering and not found.converged and not budget.spent():
+        found, ends = ran(how, None, replace(limits, **_FIRST_TRY) if tempering else limits)
+        if tempering and not found.converged and not limits.budget.spent():
             note = "; ".join(filter(None, [note, "plain chains did not agree"]))
             with suppress(NoAnswer):  # too late: then what plain chains say must do
-                found, _ = ran("tempered", ends)
+                found, _ = ran("tempered", ends, limits)
         return replace(found, note=note)
 
 
@@ -452,11 +455,11 @@ class Reasoner:
         def exactly(budget: Budget) -> Answer:
             return known(question.about.exactly(budget).probability(asked, evidence))
 
-        def by_chains(problem: SampledProblem, _: str, limits: dict[str, Any]) -> tuple[Answer, Ran]:
+        def by_chains(target: Target, _: str, limits: Limits) -> tuple[Answer, Ran]:
             from lbm.reasoning.sampling import estimates
 
             left = assign(asked, question.settled(), budget)
-            found, ran = estimates.ask(problem, left, question.rng, **limits)
+            found, ran = estimates.ask(target, left, question.rng, limits)
             interval = found.low, found.high
             said = {"method": "sampled", "estimate": found, **question.said}
             return Answer(asked, evidence, found.probability, interval, None, **said), ran
@@ -521,10 +524,10 @@ class Reasoner:
             chances = question.about.exactly(budget).marginals(question.given)
             return Marginals(chances, method="exact", **question.said)
 
-        def by_chains(problem: SampledProblem, _: str, limits: dict[str, Any]) -> tuple[Marginals, Ran]:
+        def by_chains(target: Target, _: str, limits: Limits) -> tuple[Marginals, Ran]:
             from lbm.reasoning.sampling import estimates
 
-            each, ran = estimates.marginals(problem, question.rng, **limits)
+            each, ran = estimates.marginals(target, question.rng, limits)
             chances = {name: float(value) for name, value in question.settled().items()}
             chances.update((name, found.probability) for name, found in each.items())
             ordered = {name: chances[name] for name in self.theory.atoms}
@@ -639,13 +642,13 @@ class Reasoner:
             array = question.about.exactly(budget).draw(n, rng, question.given)
             return Draws(names, array, method="exact", **question.said)
 
-        def by_chains(problem: SampledProblem, how: str, limits: dict[str, Any]) -> tuple[Draws, Ran]:
+        def by_chains(target: Target, how: str, limits: Limits) -> tuple[Draws, Ran]:
             import numpy as np
 
             from lbm.reasoning.sampling import estimates
 
-            states, found, ran = estimates.draw(problem, n, rng, **limits)
-            columns = dict(zip(problem.atoms, states.T, strict=True))
+            states, found, ran = estimates.draw(target, n, rng, limits)
+            columns = dict(zip(target.atoms, states.T, strict=True))
             known = question.settled()
             array = np.zeros((n, len(names)), bool)
             for i, name in enumerate(names):

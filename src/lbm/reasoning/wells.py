@@ -32,7 +32,7 @@ from lbm.arrays import Bools
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, atoms_of, conjunction, holds
 from lbm.logic.elimination import Mask
-from lbm.machine.rbm import Floats, Ints, Machine
+from lbm.machine.rbm import Floats, Ints, Machine, inverse_temperature
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component, fall_apart
 from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
@@ -72,15 +72,12 @@ class Wells:
         budget: Budget = NO_LIMIT,
     ) -> Wells:
         """Return the answers at a confidence c and a temperature τ, once all numbers are checked."""
-        for name, value in (("confidence", confidence), ("temperature", temperature)):
-            if not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {value}")
+        scale = inverse_temperature(confidence, temperature)
         weights = csc_array(machine.weights, dtype=np.float64)
         if not weights.has_canonical_format or not weights.data.all():
             weights = weights.copy()
             weights.sum_duplicates()
             weights.eliminate_zeros()
-        scale = confidence / temperature
         with np.errstate(over="ignore", invalid="ignore"):
             numbers = (weights.data, machine.hidden_bias, machine.visible_bias)
             largest = scale * sum(float(np.abs(some).sum()) for some in numbers)

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Bools, Bytes, Floats, Ints
 from lbm.errors import WeightError
-from lbm.machine.rbm import Machine
+from lbm.machine.rbm import Machine, inverse_temperature
 from lbm.reasoning.engine.lanes import RULES, in_calls
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.ready import loaded, runs_compiled
@@ -173,10 +173,7 @@ class EnergyNetwork:
 
 def energies_of(machine: Machine, confidence: float = 5.0, temperature: float = 1.0) -> EnergyNetwork:
     """Return a machine made ready for chains on its free energy, with k = c/τ."""
-    for name, value in (("confidence", confidence), ("temperature", temperature)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} must be a positive number, got {value}")
-    k = confidence / temperature
+    k = inverse_temperature(confidence, temperature)
     weights = machine.weights.copy()
     weights.sum_duplicates()
     weights.eliminate_zeros()

@@ -15,7 +15,6 @@ formulae), and the surroundings of each known world: as far as no chain came tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -34,18 +33,6 @@ _STAYS: Final = 0.1  # and of that on stays: the chance that they are underestim
 Truth = Callable[[Formula, NDArray[Any]], Bools]
 
 
-@dataclass(slots=True)
-class _Place:
-    """What chains did in one place; arrays have shape (chains,)."""
-
-    name: str
-    began: Bools
-    visited: Bools
-    inside: Bools
-    stayed: NDArray[np.int64]
-
-
-@dataclass(slots=True)
 class Coverage:
     """The places of one run, followed from its first state on.
 
@@ -61,28 +48,22 @@ class Coverage:
         (formula, states of shape (atoms, ...)) -> where it holds.
     """
 
-    formulae: Sequence[Formula]
-    worlds: Bools
-    begin: Bools
-    truth: Truth
-    _places: list[_Place] = field(default_factory=list)
-    _counted: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    _far: list[list[NDArray[np.float32]]] = field(default_factory=list)  # of chains that began in a world
-    _near: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # of all others
-    _home: Bools = field(default_factory=lambda: np.zeros((0, 0), bool))
+    def __init__(self, formulae: Sequence[Formula], worlds: Bools, begin: Bools, truth: Truth) -> None:
+        self.formulae, self.worlds, self.truth = formulae, worlds, truth
+        # Of shape (places, chains): who began there, is there, has been there, and for how many sweeps.
+        self._began = self._inside = self._true(begin)
+        self._visited = np.zeros_like(self._began)
+        self._stayed = np.zeros(self._began.shape, np.int64)
+        self._counted = np.zeros(begin.shape[1], np.int64)
+        self._home = (begin[:, None, :] == worlds[:, :, None]).all(axis=0)
+        # From each world: how far chains are that began in it, and how near any other has come.
+        self._far: list[list[NDArray[np.float32]]] = [[] for _ in self._home]
+        self._near = np.full(worlds.shape[1], np.inf, np.float32)
 
-    def __post_init__(self) -> None:
-        chains = self.begin.shape[1]
-        none = np.zeros(chains, bool)
-        for formula in self.formulae:
-            began = self.truth(formula, self.begin)
-            self._places.append(
-                _Place(shown(formula), began, none.copy(), none.copy(), np.zeros(chains, np.int64))
-            )
-        self._counted = np.zeros(chains, np.int64)
-        self._home = (self.begin[:, None, :] == self.worlds[:, :, None]).all(axis=0)
-        self._near = np.full(self.worlds.shape[1], np.inf, np.float32)
-        self._far = [[] for _ in range(self.worlds.shape[1])]
+    def _true(self, x: Bools) -> Bools:
+        """Return where each formula holds, shape (places, ...)."""
+        found = np.array([self.truth(formula, x) for formula in self.formulae], bool)
+        return found.reshape(len(self.formulae), *x.shape[1:])
 
     def add(self, x: Bools, valid: Bools) -> Bools:
         """Follow the chains through some sweeps; return which states are valid and in each place.
@@ -90,14 +71,12 @@ class Coverage:
         ``x`` has shape (atoms, sweeps, chains), ``valid`` (sweeps, chains), and the answer (places, sweeps,
         chains).
         """
+        true = self._true(x)
+        found = true & valid
         self._counted += valid.sum(axis=0)
-        found = np.zeros((len(self.formulae), *valid.shape), bool)
-        for number, (formula, place) in enumerate(zip(self.formulae, self._places, strict=True)):
-            true = self.truth(formula, x)
-            found[number] = inside = true & valid
-            place.visited |= inside.any(axis=0)
-            place.stayed += inside.sum(axis=0)
-            place.inside = true[-1]
+        self._visited |= found.any(axis=1)
+        self._stayed += found.sum(axis=1)
+        self._inside = true[:, -1]
         if self.worlds.shape[1]:
             self._measure(x, valid)
         return found
@@ -117,34 +96,37 @@ class Coverage:
 
         1: nothing is known of it.
         """
-        bounds = [(self._bound(place), place.name) for place in self._places]
-        for number, home in enumerate(self._home):
-            if home.any() and not home.all() and self._far[number]:
-                far = np.concatenate(self._far[number])
-                inside = far < self._near[number]
-                stayed = np.zeros(len(home), np.int64)
-                stayed[home] = inside.sum(axis=0)
-                last = np.zeros(len(home), bool)
-                last[home] = inside[-1]
-                place = _Place(
-                    "the surroundings of a good world", home, np.zeros(len(home), bool), last, stayed
-                )
-                bounds.append((self._bound(place), place.name))
+        came = (self._visited & ~self._began).sum(axis=1)
+        left = (self._began & ~self._inside).sum(axis=1)
+        stayed = (self._stayed * self._began).sum(axis=1)
+        places = zip(self._began, came.tolist(), left.tolist(), stayed.tolist(), strict=True)
+        bounds = [
+            (self._bound(*place), shown(formula))
+            for formula, place in zip(self.formulae, places, strict=True)
+        ]
+        for home, near, far in zip(self._home, self._near, self._far, strict=True):
+            if home.any() and not home.all() and far:
+                inside = np.concatenate(far) < near
+                bound = self._bound(home, 0, int((~inside[-1]).sum()), int(inside.sum()))
+                bounds.append((bound, "the surroundings of a good world"))
         return max(bounds, default=(0.0, ""))
 
-    def _bound(self, place: _Place) -> float:
+    def _bound(self, began: Bools, came: int, left: int, stayed: int) -> float:
+        """Return the bound of a place.
+
+        ``began``: which chains began there; how many others came, how many of them are no longer there, and
+        how many sweeps they were.
+        """
         from scipy.special import gammaincinv
 
-        began, others = place.began, ~place.began
-        came = int((place.visited & others).sum())
+        others = ~began
         if not others.any() or came >= min(VISITS, others.sum() / 2):
             return 0.0
         if not began.any():
             return 1.0
-        left = int((began & ~place.inside).sum())
         sweeps = int(self._counted[others].sum())
         if not left or not sweeps:
             return 1.0
-        stay = place.stayed[began].sum() / gammaincinv(left, _STAYS)
+        stay = stayed / gammaincinv(left, _STAYS)
         often = gammaincinv(came + 1, _SURE) / sweeps
         return float(min(1.0, stay * often))

@@ -8,13 +8,13 @@ A series of draws has shape (chains, draws); leading axes hold several series.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lbm.arrays import Bools, Floats
+from lbm.arrays import Floats
 from lbm.reasoning.answers import Estimate
 
 CHAINS: Final = 4
@@ -30,45 +30,18 @@ KINDS: Final = ("bulk", "mean")
 """What an effective size is about: ranks, which any series has, or the mean of the draws as they are."""
 
 
-def estimate(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None) -> Estimate:
-    """Return the probability of a query among the valid states of chains, and how sure it is.
+class Beside(NamedTuple):
+    """What other series of the same states say, those that vary: their effective sizes and R-hats."""
 
-        p = Σ true·valid / Σ valid,    z = valid·(true - p)/mean(valid),    SE(p)² = var(z)/ESS(z)
-
-    z is the series whose mean is the error of the ratio p to first order. The effective size is
-    p(1 - p)/SE², at most the number of valid states. Where all valid states agree, z says nothing: then the
-    least effective size among the other series, times the share of valid states, takes its place, and if
-    no other series varies the estimate has no effective size and is not converged.
-
-    Parameters
-    ----------
-    true, valid
-        Shape (chains, draws): whether the query holds in each state, and whether the state keeps every hard
-        formula and the evidence. Other states are discarded.
-    also
-        Shape (series, chains, draws): other quantities of the same states, such as the score or single atoms.
-        They count towards convergence; one that never varies is skipped.
-    """
-    return estimates(np.asarray(true)[None], valid, also=also)[0]
+    sizes: list[float]
+    r_hats: list[float]
 
 
-def estimates(true: ArrayLike, valid: ArrayLike, *, also: ArrayLike | None = None) -> list[Estimate]:
-    """Return :func:`estimate` for each of several queries, shape (queries, chains, draws).
-
-    The other series are looked at once for all of them.
-    """
-    checked = [_checked(query, valid, also) for query in np.asarray(true)]
-    if not checked:
-        return []
-    sizes, r_hats = judged(checked[0][2])
-    return [estimate_sums(truth & keeps, keeps, sizes=sizes, r_hats=r_hats) for truth, keeps, _ in checked]
-
-
-def judged(others: NDArray[np.generic], together: int = 1) -> tuple[list[float], list[float]]:
-    """Return the effective sizes and R-hats of those series that vary, shape (series, chains, draws)."""
+def judged(others: NDArray[np.generic], together: int = 1) -> Beside:
+    """Return what those series say that vary, shape (series, chains, draws)."""
     varying = [series for series in others if series.min() < series.max()]
     sizes = [float(effective_size(series)) for series in varying]
-    return sizes, [float(r_hat(series, together=together)) for series in varying]
+    return Beside(sizes, [float(r_hat(series, together=together)) for series in varying])
 
 
 def many_estimates(
@@ -113,19 +86,34 @@ def many_estimates(
     return share, np.where(varies, size, np.nan), np.where(varies, ratio, np.nan)
 
 
-def estimate_sums(
-    hits: NDArray[Any],
-    keeps: NDArray[Any],
-    *,
-    sizes: Sequence[float],
-    r_hats: Sequence[float],
-    width: int = 1,
-    together: int = 1,
-) -> Estimate:
-    """Return :func:`estimate` of sums over blocks of ``width`` sweeps, both of shape (chains, blocks).
+def least_known(found: Iterable[Estimate]) -> Estimate:
+    """Return the estimate of which the chains know least; of none, all is known."""
+    nothing = Estimate(1.0, 1.0, 1.0, math.inf, 1.0, True, CHAINS, 1, 1.0)
+    return min(found, key=lambda one: (one.converged, one.effective_size), default=nothing)
 
-    ``sizes`` and ``r_hats`` are those of the other series; see :func:`judged`. ``together`` is that of
-    :func:`r_hat`.
+
+def estimate_sums(
+    hits: NDArray[Any], keeps: NDArray[Any], beside: Beside, *, width: int = 1, together: int = 1
+) -> Estimate:
+    """Return the probability of a query among the valid states of chains, and how sure it is.
+
+        p = Σ true·valid / Σ valid,    z = valid·(true - p)/mean(valid),    SE(p)² = var(z)/ESS(z)
+
+    z is the series whose mean is the error of the ratio p to first order. The effective size is
+    p(1 - p)/SE², at most the number of valid states. Where all valid states agree, z says nothing: then the
+    least effective size among the other series, times the share of valid states, takes its place, and if
+    no other series varies the estimate has no effective size and is not converged.
+
+    Parameters
+    ----------
+    hits, keeps
+        Shape (chains, blocks), sums over blocks of ``width`` sweeps: valid states in which the query holds,
+        and all valid states, those that keep every hard formula and the evidence. Others are discarded.
+    beside
+        What other quantities of the same states say, such as the score or single atoms: they count towards
+        convergence. See :func:`judged`.
+    together
+        That of :func:`r_hat`.
     """
     chains, blocks = hits.shape
     draws = blocks * width
@@ -136,39 +124,25 @@ def estimate_sums(
     true = int(hits.sum())
     p = true / counted
 
-    size, ratios = math.nan, list(r_hats)
+    size, ratios = math.nan, list(beside.r_hats)
     if 0 < true < counted:
         z = (hits - p * keeps) / (kept * width)
         ratios.append(float(r_hat(z, together=together)))
         size = p * (1 - p) * float(effective_size(z, kind="mean")) / float(z.var(ddof=1))
-    elif sizes:
-        size = float(np.min(sizes)) * kept  # np.min, since min would pass over nan
+    elif beside.sizes:
+        size = float(np.min(beside.sizes)) * kept  # np.min, since min would pass over nan
     size = min(size, float(counted))  # which keeps nan
     worst = float(np.max(ratios)) if ratios else math.nan
-    low, high = (0.0, 1.0) if math.isnan(size) else wilson(p * size, size)
+    return concluded(p, size, worst, beside.sizes, chains, draws, kept)
+
+
+def concluded(
+    p: float, size: float, worst: float, sizes: Sequence[float], chains: int, draws: int, kept: float
+) -> Estimate:
+    """Return the estimate of this probability, effective size and R-hat; ``sizes``: of other series."""
+    low, high = wilson(p * size, size) if size > 0 else (0.0, 1.0)
     converged = chains >= CHAINS and worst < R_HAT and all(each > ESS for each in (size, *sizes))
     return Estimate(p, low, high, size, worst, converged, chains, draws, kept)
-
-
-def _checked(
-    true: ArrayLike, valid: ArrayLike, also: ArrayLike | None
-) -> tuple[Bools, Bools, NDArray[np.generic]]:
-    truth, keeps = np.asarray(true), np.asarray(valid)
-    for name, values in (("true", truth), ("valid", keeps)):
-        if values.dtype != np.bool_ or values.ndim != 2:
-            raise ValueError(
-                f"expected {name} as truth values of shape (chains, draws), "
-                f"got {values.dtype} of shape {values.shape}"
-            )
-    if truth.shape != keeps.shape:
-        raise ValueError(f"expected true and valid of one shape, got {truth.shape} and {keeps.shape}")
-    others = np.zeros((0, *truth.shape)) if also is None else np.asarray(also)
-    if others.ndim != 3 or others.shape[1:] != truth.shape:
-        raise ValueError(
-            f"expected the other series in shape (series, {truth.shape[0]}, {truth.shape[1]}), "
-            f"got {others.shape}: a single one needs a leading axis"
-        )
-    return truth, keeps, others
 
 
 # --- effective size and R-hat ----------------------------------------------------------------------
@@ -206,12 +180,7 @@ def effective_size(draws: ArrayLike, *, kind: str = "bulk") -> float | Floats:
     """
     if kind not in KINDS:
         raise ValueError(f"expected a kind among {', '.join(KINDS)}, got {kind!r}")
-    series = _series(draws)
-    if series.shape[-1] < 4 or not series.shape[-2]:
-        return _answer(np.full(series.shape[:-2], np.nan))
-    halves = _split(np.where(_finite(series)[..., None, None], series, 0.0))
-    found = _sizes(_ranked(halves) if kind == "bulk" else halves)
-    return _answer(np.where(_finite(series), found, np.nan))
+    return _of_halves(draws, 1, lambda halves: _sizes(_ranked(halves) if kind == "bulk" else halves))
 
 
 def r_hat(draws: ArrayLike, *, together: int = 1) -> float | Floats:
@@ -240,38 +209,33 @@ def r_hat(draws: ArrayLike, *, together: int = 1) -> float | Floats:
         Nested R-hat: assessing the convergence of Markov chain Monte Carlo when running many short chains;
         2024]
     """
-    series = _series(draws)
-    if series.shape[-1] < 4 or series.shape[-2] < 2 * together:
-        return _answer(np.full(series.shape[:-2], np.nan))
-    halves = _split(np.where(_finite(series)[..., None, None], series, 0.0))
-    halves = halves.reshape(*halves.shape[:-2], halves.shape[-2] // together, -1)
-    distances = np.abs(halves - np.median(halves, axis=(-2, -1), keepdims=True))
-    # Distances may all be alike where draws are not: fmax passes over the nan.
-    found = np.fmax(_spread(_ranked(halves)), _spread(_ranked(distances)))
-    return _answer(np.where(_finite(series), found, np.nan))
+
+    def widest(halves: Floats) -> Floats:
+        halves = halves.reshape(*halves.shape[:-2], halves.shape[-2] // together, -1)
+        distances = np.abs(halves - np.median(halves, axis=(-2, -1), keepdims=True))
+        # Distances may all be alike where draws are not: fmax passes over the nan.
+        return np.asarray(np.fmax(_spread(_ranked(halves)), _spread(_ranked(distances))))
+
+    return _of_halves(draws, 2 * together, widest)
 
 
-def _series(draws: ArrayLike) -> Floats:
+def _of_halves(draws: ArrayLike, least: int, measure: Callable[[Floats], Floats]) -> float | Floats:
+    """Return what is measured of every chain as two, its first and its last half, for each series.
+
+    It is nan where values are not finite, of fewer than 4 draws a chain, and of fewer than ``least`` chains.
+    """
     series = np.asarray(draws, dtype=np.float64)
     if series.ndim < 2:
         raise ValueError(
             f"expected draws of shape (..., chains, draws), got {series.shape}: one chain is draws[None, :]"
         )
-    return series
-
-
-def _finite(series: Floats) -> Bools:
-    return np.asarray(np.isfinite(series).all(axis=(-2, -1)))
-
-
-def _answer(found: Floats) -> float | Floats:
+    found, half = np.full(series.shape[:-2], np.nan), series.shape[-1] // 2
+    if half >= 2 and series.shape[-2] >= least:
+        finite = np.asarray(np.isfinite(series).all(axis=(-2, -1)))
+        series = np.where(finite[..., None, None], series, 0.0)
+        halves = np.concatenate([series[..., :half], series[..., -half:]], axis=-2)
+        found = np.where(finite, measure(halves), np.nan)
     return float(found) if found.ndim == 0 else found
-
-
-def _split(series: Floats) -> Floats:
-    """Return every chain as two, its first and its last half."""
-    half = series.shape[-1] // 2
-    return np.concatenate([series[..., :half], series[..., -half:]], axis=-2)
 
 
 def _ranked(series: Floats) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 
 from lbm.arrays import Bools, Floats, Ints, States
 from lbm.knowledge.formula import Formula, atoms_of, holds
-from lbm.machine.rbm import Machine
+from lbm.machine.rbm import Machine, inverse_temperature
 from lbm.reasoning.engine.dense import held
 
 if TYPE_CHECKING:
@@ -63,13 +63,10 @@ def gibbs_step(
     clamped
         Atoms that are set to a value and stay there.
     """
-    for name, value in (("confidence", confidence), ("temperature", temperature)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} must be a positive number, got {value}")
+    k = inverse_temperature(confidence, temperature)
     start = np.array(x, np.float64)
     rows, values = held(start, clamped)
     start[rows] = values
-    k = confidence / temperature
     inputs = machine.weights.T @ start + machine.hidden_bias[:, None]
     hidden = heat_bath(k * inputs, rng.random(inputs.shape))
     inputs = machine.weights @ hidden.astype(np.float64) + machine.visible_bias[:, None]

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
-from typing import Any, Final, NamedTuple
+from functools import partial
+from itertools import count, islice, product
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from lbm.arrays import Bools
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, conjunction
-from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.groups import groups_of
-from lbm.reasoning.engine.lanes import weights_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.population import Population, log_mean, pinned_population, population_of
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.proof import find_model
 from lbm.reasoning.sampling.machines import truth
-from lbm.reasoning.sampling.problems import (
-    atoms_about,
+from lbm.reasoning.sampling.targets import (
+    LogicalNetwork,
+    hard_theory,
     logical_network,
-    penalty_for,
     with_field,
 )
 
@@ -101,64 +100,46 @@ def log_partition(
     add up, and what may or may not have been counted twice widens the error. Places that some populations
     never leave and others never enter are weighed in every combination, or there is no answer.
     """
-    network, known = logical_network(split, temperature, None, rng, budget)
-    penalty = penalty_for(network, known.starts, rng, budget)
-    weights, groups, seed = weights_of(network, penalty), groups_of(network), seed_from(rng)
-    atoms = atoms_about(split, None)
-    free = [
-        population_of(
-            network,
-            weights,
-            seed=seed,
-            blocks=BLOCKS,
-            lane=LANES * BLOCKS * number,
-            groups=groups,
-            on_sweeps=budget.tick,
-        )
-        for number in range(POPULATIONS)
-    ]
-    crowds = [_Kind.of(free, known.places, atoms)]
-    pins = _Pins(split, temperature, penalty, seed, budget)
+    found = logical_network(split, temperature, None, rng, budget)
+    network, seed = found.network, seed_from(rng)
+    begin = partial(population_of, network, found.weights, seed=seed, blocks=BLOCKS)
+    begin = partial(begin, groups=groups_of(network), on_sweeps=budget.tick)
+    free = [begin(lane=LANES * BLOCKS * number) for number in range(POPULATIONS)]
+    crowds = [_Kind.of(free, found.places, found.split.atoms)]
+    pins = _Pins(found, seed, budget)
     if network.atoms:
-        worlds = known.starts.T[:PINNED]
-        crowds += [_Kind.of_pinned(pins.begin(world), known.places, atoms) for world in worlds]
-        crowds += _others(crowds, known.places, atoms, split, pins)
+        crowds += [pins.begin(world) for world in found.starts.T[:PINNED]]
+        crowds += _others(crowds, pins)
     value, error, size = _joined(crowds)
     if math.isinf(value):
         raise NoAnswer("no population ended in a model of the hard formulae: log Z was not estimated")
     number = sum(crowd.number for crowd in crowds)
-    return LogPartition(value + known.earned, error, size, number, note)
+    return LogPartition(value + found.earned, error, size, number, note)
 
 
 class _Pins:
     """Populations that begin at given worlds, each with random numbers of its own."""
 
-    def __init__(self, split: Split, temperature: float, penalty: float, seed: int, budget: Budget) -> None:
-        self.split, self.temperature, self.penalty, self.seed = split, temperature, penalty, seed
-        self.budget = budget
-        self.lane = LANES * BLOCKS * POPULATIONS
+    def __init__(self, known: LogicalNetwork, seed: int, budget: Budget) -> None:
+        self.known, self.seed, self.budget = known, seed, budget
+        self.lanes = count(LANES * BLOCKS * POPULATIONS, LANES * PINNED_BLOCKS)
 
-    def begin(self, world: Bools) -> list[Population]:
-        """Return populations that begin at a world."""
-        network, weights, field = with_field(self.split, self.temperature, self.penalty, world, self.budget)
-        groups = groups_of(network)
-        found = []
-        for _ in range(PINNED_POPULATIONS):
-            options: dict[str, Any] = {"seed": self.seed, "blocks": PINNED_BLOCKS, "lane": self.lane}
-            options.update(groups=groups, on_sweeps=self.budget.tick)
-            found.append(pinned_population(network, weights, field, world, **options))
-            self.lane += LANES * PINNED_BLOCKS
-        return found
+    def begin(self, world: Bools) -> _Kind:
+        """Return what populations say that begin at a world."""
+        network, weights, field = with_field(self.known, world, self.budget)
+        begin = partial(pinned_population, network, weights, field, world, seed=self.seed)
+        begin = partial(begin, blocks=PINNED_BLOCKS, groups=groups_of(network), on_sweeps=self.budget.tick)
+        found = [begin(lane=lane) for lane in islice(self.lanes, PINNED_POPULATIONS)]
+        return _Kind.of_pinned(found, self.known.places, self.known.split.atoms)
 
 
-def _others(
-    crowds: Sequence[_Kind], places: Sequence[Formula], atoms: tuple[str, ...], split: Split, pins: _Pins
-) -> list[_Kind]:
+def _others(crowds: Sequence[_Kind], pins: _Pins) -> list[_Kind]:
     """Return what populations find in combinations of places that none has visited so far.
 
     Only places count that some populations never leave and others never enter: each combination of these
     that has a model may have a share of its own.
     """
+    places = pins.known.places
     firm = [
         k
         for k in range(len(places))
@@ -169,17 +150,16 @@ def _others(
             f"populations never leave, or never enter, {len(firm)} places whose combinations are too many to "
             f"be weighed one by one (limit MAX_FIRM, {MAX_FIRM}): log Z was not estimated"
         )
-    hard = [formula for component in split.components for formula in component.hard]
+    theory = hard_theory(pins.known.split)
     found: list[_Kind] = []
     for inside in product([False, True], repeat=len(firm)):
         sides = list(zip(firm, inside, strict=True))
         if any(all(_meets(crowd.shares[k], side) for k, side in sides) for crowd in (*crowds, *found)):
             continue
         asked = [places[k] if side else ~places[k] for k, side in sides]
-        budget = pins.budget.at_most(_SECONDS)
-        world = find_model(Theory(hard, atoms=atoms), given=conjunction(asked), budget=budget)
+        world = find_model(theory, given=conjunction(asked), budget=pins.budget.at_most(_SECONDS))
         if world is not None:
-            found.append(_Kind.of_pinned(pins.begin(np.array(list(world.values()), bool)), places, atoms))
+            found.append(pins.begin(np.array(list(world.values()), bool)))
     return found
 
 

@@ -8,13 +8,12 @@ are exactly uniform: as many of those are expected at a distance that stands bes
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from lbm.arrays import Bools
+from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
@@ -24,7 +23,7 @@ from lbm.reasoning.exact import Exact
 from lbm.reasoning.problem import Problem
 
 MAX_LISTED: Final = 50_000
-"""Models up to which they are listed and every one is counted in the draws."""
+"""Models up to which every one is counted in the draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +88,9 @@ def distance(theory: Theory, rows: Bools, given: Formula | None, budget: Budget)
     problem = Problem(hard, given)
     kept = problem.are_models(rows)
     strangers = int((~kept).sum())
-    found = _models(problem, budget)
-    if found is not None:
-        return _variation(rows[kept], found, strangers)
+    models = _models(problem, budget)
+    if models is not None:
+        return _variation(rows[kept], models, strangers)
     try:
         chances = Exact(hard, How(budget=budget)).marginals(given)
     except (NoAnswer, TooManyWorlds, LimitExceeded):
@@ -101,45 +100,42 @@ def distance(theory: Theory, rows: Bools, given: Formula | None, budget: Budget)
     return Distance("marginals", value, _largest_error(exactly, len(rows)), len(rows), None, strangers)
 
 
-def _models(problem: Problem, budget: Budget) -> Bools | None:
-    """Return all the models; None: there are too many, or too few were found in time."""
-    theory, given = problem.theory, problem.evidence
+def _models(problem: Problem, budget: Budget) -> int | None:
+    """Return the number of models; None: there are too many, or too few were found in time."""
     try:
-        exactly = Exact(theory, How(budget=budget))
-        return None if exactly.count(given) > MAX_LISTED else exactly.models(given).array
+        number = Exact(problem.theory, How(budget=budget)).count(problem.evidence)
     except (NoAnswer, TooManyWorlds, LimitExceeded):
         return _enumerated(problem, budget)
+    return number if number <= MAX_LISTED else None
 
 
-def _enumerated(problem: Problem, budget: Budget) -> Bools | None:
-    """Return all the models one after the other, each ruled out when it was met."""
+def _enumerated(problem: Problem, budget: Budget) -> int | None:
+    """Return the number of models, met one after the other, each ruled out when it was met."""
     from pysat.solvers import Solver
 
-    clauses = problem.clauses()
-    atoms = len(problem.theory.atoms)
-    found: list[list[bool]] = []
+    clauses, atoms = problem.clauses(), len(problem.atoms)
     with Solver("cadical195", bootstrap_with=clauses.where(clauses.weights == 0).rows()) as solver:
-        while not budget.spent() and len(found) <= MAX_LISTED:
+        for number in range(MAX_LISTED + 1):
+            if budget.spent():
+                break
             if not solver.solve():
-                return np.array(found, bool).reshape(len(found), atoms)
+                return number
             said: list[int] = solver.get_model()[:atoms]
             model = [*said, *range(len(said) + 1, atoms + 1)]  # atoms past the last that a clause mentions
-            found.append([literal > 0 for literal in model])
             solver.add_clause([-literal for literal in model])
     return None
 
 
-def _variation(rows: Bools, models: Bools, strangers: int) -> Distance:
+def _variation(rows: Bools, models: int, strangers: int) -> Distance:
     draws = len(rows) + strangers
-    if not len(models):
+    if not models:
         raise NoWorlds(None)
     _, counts = np.unique(_packed(rows), return_counts=True)
-    share = 1 / len(models)
+    share = 1 / models
     # What some models have too much, or strangers have, is what others lack: half of the whole difference.
     value = float(np.maximum(counts / draws - share, 0).sum() + strangers / draws)
-    return Distance(
-        "total variation", value, _expected_variation(draws, len(models)), draws, len(models), strangers
-    )
+    expected = _expected_variation(draws, models)
+    return Distance("total variation", value, expected, draws, models, strangers)
 
 
 def _packed(rows: Bools) -> np.ndarray[tuple[int], np.dtype[np.void]]:
@@ -170,13 +166,8 @@ def _expected_variation(draws: int, models: int) -> float:
     return models / 2 * 2 * k * (1 - p) * math.exp(log) / draws
 
 
-def _largest_error(
-    chances: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]], draws: int
-) -> float:
+def _largest_error(p: Floats, draws: int) -> float:
     """Return about how far the share of some atom is off in uniform draws: the median of 200 trials."""
     rng = np.random.default_rng(0)
-    p = np.asarray(chances)
-    if not len(p):
-        return 0.0
     shares = rng.binomial(draws, np.clip(p, 0.0, 1.0), (200, len(p))) / draws
-    return float(np.median(np.abs(shares - p).max(axis=1)))
+    return float(np.median(np.abs(shares - p).max(axis=1, initial=0.0)))

@@ -13,23 +13,19 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import Bools, Bytes
+from lbm.arrays import Bools
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.apart import Split
-from lbm.reasoning.engine.lanes import Lanes, advance, random_states, weights_of
+from lbm.reasoning.components.apart import Split, split_of
+from lbm.reasoning.engine.lanes import Lanes, Weights, advance, random_states, weights_of
 from lbm.reasoning.engine.lanes import start as begin
 from lbm.reasoning.engine.network import LANES, Network, network_of, network_of_clauses
-from lbm.reasoning.engine.presolve import Presolved
+from lbm.reasoning.engine.presolve import Presolved, presolve
 from lbm.reasoning.engine.schedule import HELD, held, ladder, rising
 from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, kept, random_rows, sliced_of, unpack
+from lbm.reasoning.problem import Problem
 
 _SWEEPS: Final = (64, 16_384)  # of the first round, and the most: they double
-_COSTS: Final = (
-    2.0,
-    6.0,
-    18.0,
-    54.0,
-)  # of a broken hard formula, in turn, as multiples of the greatest soft weight
+_COSTS: Final = (2.0, 6.0, 18.0, 54.0)  # of a broken hard formula, in turn, times the greatest soft weight
 _WARM: Final = 0.4  # where a round from a given world begins, as a share of the way from hot to cold
 _HELD_SWEEPS: Final = (256, 1 << 20)  # likewise, where nothing is soft
 _BETWEEN: Final = 1024  # sweeps of bit-sliced chains after which the clock is read
@@ -37,9 +33,9 @@ _FAINT: Final = 1e-6  # share of the largest weight below which annealing sees n
 _WHOLE: Final = 1 << 14  # weights up to which they stay whole numbers
 
 
-@dataclass(frozen=True, eq=False)
-class Landscape:
-    """What is annealed.
+@dataclass(frozen=True, slots=True, eq=False)
+class Unsettled:
+    """What a theory with evidence leaves open, as a network to anneal, and the way back to all atoms.
 
     Attributes
     ----------
@@ -55,6 +51,8 @@ class Landscape:
         Shape (atoms,): the component of each.
     largest
         The greatest weight of a soft formula, in the network's measure.
+    lost
+        The weight that is lost in every world, times 10^digits, as far as clauses tell.
     """
 
     network: Network
@@ -63,17 +61,35 @@ class Landscape:
     free: NDArray[np.intp]
     part: NDArray[np.int32]
     largest: float
+    lost: int = 0
+
+    def worlds(self, states: NDArray[Any]) -> Bools:
+        """Return the worlds, shape (states, all atoms), that states, shape (atoms, states), stand for."""
+        found = np.tile(self.base, (states.shape[1], 1))
+        found[:, self.rows] = states.T != 0
+        return found
 
     def world(self, x: NDArray[Any]) -> list[bool]:
         """Return the world over all atoms that a state, shape (atoms,), stands for."""
-        found = self.base.copy()
-        found[self.rows] = x != 0
-        values: list[bool] = found.tolist()
+        values: list[bool] = self.worlds(x[:, None])[0].tolist()
         return values
 
 
-def of_split(split: Split, names: Sequence[str], budget: Budget = NO_LIMIT) -> Landscape:
-    """Return the landscape of a theory that was taken apart."""
+def unsettled_of(problem: Problem, budget: Budget, *, pure: bool, soft: bool = True) -> Unsettled | None:
+    """Return what a theory with evidence leaves open, all of it or its hard formulae; None: they clash.
+
+    ``pure``: whether pure literals are settled; one is true in some best world, but not in all of them.
+    """
+    clauses = problem.weighted_clauses(hard=not soft)
+    if clauses is not None:
+        left = presolve(clauses, pure=pure)
+        return None if left is None else of_clauses(left)
+    split = split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
+    return None if split is None else of_split(split, problem.atoms, budget)
+
+
+def of_split(split: Split, names: Sequence[str], budget: Budget = NO_LIMIT) -> Unsettled:
+    """Return what a theory that was taken apart leaves open."""
     place = {name: i for i, name in enumerate(names)}
     atoms = [name for component in split.components for name in component.atoms]
     part = np.repeat(
@@ -89,11 +105,11 @@ def of_split(split: Split, names: Sequence[str], budget: Budget = NO_LIMIT) -> L
         base[place[name]] = value
     rows = np.array([place[name] for name in atoms], np.intp)
     free = np.array([place[name] for name in split.free], np.intp)
-    return Landscape(network, rows, base, free, part, largest)
+    return Unsettled(network, rows, base, free, part, largest)
 
 
-def of_clauses(presolved: Presolved) -> Landscape:
-    """Return the landscape of weighted clauses after presolve."""
+def of_clauses(presolved: Presolved) -> Unsettled:
+    """Return what weighted clauses leave open after presolve."""
     problem = presolved.problem
     hard = problem.weights == 0
     divisor = int(np.gcd.reduce(problem.weights)) or 1
@@ -107,7 +123,7 @@ def of_clauses(presolved: Presolved) -> Landscape:
     )
     base = presolved.fixed > 0
     rows, free = presolved.kept.astype(np.intp) - 1, presolved.free.astype(np.intp) - 1
-    return Landscape(network, rows, base, free, presolved.components, float(max(1, largest)))
+    return Unsettled(network, rows, base, free, presolved.components, float(max(1, largest)), presolved.lost)
 
 
 def _measured(weights: Sequence[int]) -> tuple[list[float], float]:
@@ -129,7 +145,7 @@ class Round(NamedTuple):
 
 
 def anneal(
-    landscape: Landscape,
+    unsettled: Unsettled,
     seed: int,
     number: int,
     *,
@@ -151,50 +167,51 @@ def anneal(
     budget
         Asked between compiled calls whether to stop.
     """
-    network = landscape.network
+    network = unsettled.network
     if not network.soft.any():
-        return _satisfy(landscape, seed, number, start, found, budget)
+        return _satisfy(unsettled, seed, number, start, found, budget)
     mixed = len(network.firm) > 0
     sweeps = min(_SWEEPS[0] << min(number // (len(_COSTS) if mixed else 1), 30), _SWEEPS[1])
-    penalty = landscape.largest * (_COSTS[number % len(_COSTS)] if mixed else 1.0)
+    penalty = unsettled.largest * (_COSTS[number % len(_COSTS)] if mixed else 1.0)
     weights = weights_of(network, penalty)
     first, last = ladder(network, weights, seed=seed)
-    x = _begun(landscape, seed, number, start)
     if start is not None:
         first += _WARM * (last - first)
-    lanes = begin(network, weights, x, seed=seed, lane=LANES * number, watch=True)
+    lanes = _begun(unsettled, weights, seed, number, start)
     told = -math.inf
 
     def look(lanes: Lanes) -> bool:
         nonlocal told
         if found is not None and lanes.found and float(lanes.best[0]) > told:
             told = float(lanes.best[0])
-            found(landscape.world(lanes.best_x))
+            found(unsettled.world(lanes.best_x))
         return not budget.spent()
 
     done = advance(lanes, rising(first, last, sweeps), rule="metropolis", after=look)
     look(lanes)
-    return Round(_best(landscape, lanes), done)
+    return Round(_worlds(unsettled, lanes), done)
 
 
-def _begun(landscape: Landscape, seed: int, number: int, start: Sequence[bool] | None) -> Bytes:
-    """Return states to begin in, at random or, half of them, in a given world: shape (atoms, 64)."""
-    x = random_states(landscape.network.atoms, seed, LANES * number)
+def _begun(
+    unsettled: Unsettled, weights: Weights, seed: int, number: int, start: Sequence[bool] | None
+) -> Lanes:
+    """Return the chains of a round, half of them in a world if one is given."""
+    x = random_states(unsettled.network.atoms, seed, LANES * number)
     if start is not None:
-        x[:, : LANES // 2] = np.asarray(start, np.uint8)[landscape.rows, None]
-    return x
+        x[:, : LANES // 2] = np.asarray(start, np.uint8)[unsettled.rows, None]
+    return begin(unsettled.network, weights, x, seed=seed, lane=LANES * number, watch=True)
 
 
-def _best(landscape: Landscape, lanes: Lanes) -> list[list[bool]]:
-    """Return the best world that chains have met, and the one that has the best of each component."""
-    worlds = [landscape.world(lanes.best_x)] if lanes.found else []
-    if landscape.part.max(initial=0) > 0:
-        worlds.append(landscape.world(_composed(landscape, lanes)))
-    return worlds
+def _worlds(unsettled: Unsettled, lanes: Lanes) -> list[list[bool]]:
+    """Return the best world that chains met, and the one made of the best of each component."""
+    states = [lanes.best_x] if lanes.found else []
+    if unsettled.part.max(initial=0) > 0:
+        states.append(_composed(unsettled, lanes))
+    return [unsettled.world(x) for x in states]
 
 
 def _satisfy(
-    landscape: Landscape,
+    unsettled: Unsettled,
     seed: int,
     number: int,
     start: Sequence[bool] | None,
@@ -205,31 +222,30 @@ def _satisfy(
 
     Clauses run in 512 bit-sliced chains, anything else in 64.
     """
-    network = landscape.network
+    network = unsettled.network
     weights = weights_of(network, 1.0)
     sweeps = min(_HELD_SWEEPS[0] << min(number, 30), _HELD_SWEEPS[1])
     betas = held(0.1 * HELD / weights.unit, HELD / weights.unit, sweeps)
-    whole = landscape.part.max(initial=0) == 0  # else each part is taken from the chain that has it best
+    whole = unsettled.part.max(initial=0) == 0  # else each part is taken from the chain that has it best
     bits = sliced_of(network, weights) if whole else None
     done = 0
     worlds: list[list[bool]] = []
     if bits is not None:
         rows = random_rows(network.atoms, seed=seed, lane=CHAINS * number)
         if start is not None:
-            rows[:, 0] = np.where(np.asarray(start, bool)[landscape.rows], ~np.uint64(0), np.uint64(0))
+            rows[:, 0] = np.where(np.asarray(start, bool)[unsettled.rows], ~np.uint64(0), np.uint64(0))
         while done < sweeps and not budget.spent():
             some = betas[done : done + _BETWEEN]
             ran = advance_sliced(bits, rows, some, seed=seed, sweep=done, lane=CHAINS * number, stop=True)
             done += ran
             chains = models_among(bits, rows)
             if len(chains):
-                worlds.append(landscape.world(unpack(rows, chains[:1])[:, 0]))
+                worlds.append(unsettled.world(unpack(rows, chains[:1])[:, 0]))
                 break
     else:
-        x = _begun(landscape, seed, number, start)
-        lanes = begin(network, weights, x, seed=seed, lane=LANES * number, watch=True)
+        lanes = _begun(unsettled, weights, seed, number, start)
         done = advance(lanes, betas, rule="metropolis", after=lambda _: not budget.spent())
-        worlds = _best(landscape, lanes)
+        worlds = _worlds(unsettled, lanes)
     if found is not None:
         for world in worlds:
             found(world)
@@ -242,16 +258,16 @@ def models_among(bits: Sliced, rows: NDArray[np.uint64]) -> NDArray[np.intp]:
     return np.flatnonzero(np.unpackbits(words, bitorder="little"))
 
 
-def _composed(landscape: Landscape, lanes: Lanes) -> NDArray[np.uint8]:
+def _composed(unsettled: Unsettled, lanes: Lanes) -> NDArray[np.uint8]:
     """Return the state that takes each component from the chain that has it best."""
-    network = landscape.network
-    number = int(landscape.part.max()) + 1
+    network = unsettled.network
+    number = int(unsettled.part.max()) + 1
     gain = np.zeros((number, lanes.x.shape[1]))
     owner = np.empty(network.atoms + network.gates, np.int32)
-    owner[: network.atoms] = landscape.part
+    owner[: network.atoms] = unsettled.part
     starts = network.first_child[:-1]
     inner = network.child[starts] >= network.atoms
-    owner[network.atoms :][~inner] = landscape.part[network.child[starts][~inner]]
+    owner[network.atoms :][~inner] = unsettled.part[network.child[starts][~inner]]
     for g in np.flatnonzero(inner).tolist():
         owner[network.atoms + g] = owner[network.child[starts[g]]]
     values = lanes.weights.numbers.astype(np.float64)
@@ -261,4 +277,4 @@ def _composed(landscape: Landscape, lanes: Lanes) -> NDArray[np.uint8]:
         true = network.truth(lanes.counts[first:last], first, last)
         np.add.at(gain, mine[first:last], values[first:last, None] * true)
     best = gain.argmax(axis=1)
-    return np.asarray(lanes.x[np.arange(network.atoms), best[landscape.part]])
+    return np.asarray(lanes.x[np.arange(network.atoms), best[unsettled.part]])

@@ -20,7 +20,7 @@ from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.clauses import Clauses, is_true, propagated, under
 from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
-from lbm.reasoning.components.apart import Component, Split, split_of
+from lbm.reasoning.components.apart import Component, split_of
 from lbm.reasoning.components.tables import WIDTH, order
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
@@ -29,7 +29,7 @@ from lbm.reasoning.solvers.aside import Answers, Message, maxsat
 from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
-    from lbm.reasoning.search.annealed import Landscape
+    from lbm.reasoning.search.annealed import Unsettled
 
 MAX_WORLDS: Final = 1 << 16
 """Worlds that are given out, and models that are compared one by one."""
@@ -173,7 +173,7 @@ def _proven(problem: Problem, rows: Bools, complete: bool) -> Standing:
 
 def _method(problem: Problem, budget: Budget, *, soft: bool) -> str:
     """Return the method by which exact answers are quick, or quickly refused."""
-    split = _split(problem, budget, soft=soft)
+    split = split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
     components = () if split is None else split.components
     return "auto" if all(map(_is_quick, components)) else "elimination"
 
@@ -206,10 +206,6 @@ def _is_quick(component: Component) -> bool:
     return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
 
 
-def _split(problem: Problem, budget: Budget, *, soft: bool) -> Split | None:
-    return split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
-
-
 def liked(clauses: Clauses) -> Bools:
     """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
     pull = np.repeat(_pulls(clauses), clauses.sizes) * np.sign(clauses.literals)
@@ -239,7 +235,7 @@ def _pulls(clauses: Clauses) -> Floats:
     return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class _Search:
     """A search for the best worlds: by RC2 in a process of its own, and by all others in this one."""
 
@@ -260,7 +256,7 @@ class _Search:
     bound: int = 0
     sweeps: int = 0
     answers: Answers | None = None
-    landscape: Landscape | None = None
+    unsettled: Unsettled | None = None
     seed: int | None = None
     rounds: Iterator[int] = field(default_factory=count)
     ended: bool = False  # RC2 has nothing more to say
@@ -391,6 +387,8 @@ class _Search:
 
     def _run_plainly(self) -> None:
         """Anneal without compiled code: for a while, or for good where there is no time to load any."""
+        from lbm.reasoning.engine.ready import without_compiler
+
         clauses = self.problem.weighted_clauses()
         size = len(self.problem.theory) if clauses is None else len(clauses.literals) // 10
         if size > _PLAIN_SIZE:
@@ -400,31 +398,20 @@ class _Search:
         def over() -> bool:
             return self._over() or (plain.spent() and engines.usable("lanes", self.budget))
 
-        from lbm.reasoning.engine.ready import without_compiler
-
-        with without_compiler():  # chains run in NumPy, unless compiled code is loaded
+        with without_compiler():
             self._anneal(over)
 
-    def _landscape(self) -> Landscape | None:
+    def _unsettled(self) -> Unsettled | None:
         """Return what is annealed; None: the theory is too large for that."""
-        from lbm.reasoning.engine.presolve import presolve
-        from lbm.reasoning.search.annealed import of_clauses, of_split
+        from lbm.reasoning.search.annealed import unsettled_of
 
-        clauses = self.problem.weighted_clauses()
-        if clauses is not None:
-            # A pure literal is true in some best world, but not in all of them.
-            left = presolve(clauses, pure=self.top == 1 and not self.every)
-            if left is None:
-                raise self._nothing()
-            self.bound = max(self.bound, left.lost)
-            return of_clauses(left)
-        # Formulae are gone through one by one.
+        pure = self.top == 1 and not self.every
         with suppress(TooManyWorlds, LimitExceeded, NoAnswer):
-            budget = self.budget.unless(self._over)
-            split = _split(self.problem, budget, soft=True)
-            if split is None:
+            found = unsettled_of(self.problem, self.budget.unless(self._over), pure=pure)
+            if found is None:
                 raise self._nothing()
-            return of_split(split, self.problem.theory.atoms, budget)
+            self.bound = max(self.bound, found.lost)
+            return found
         return None
 
     def _call(self) -> None:
@@ -443,12 +430,12 @@ class _Search:
         from lbm.reasoning.parallel import spread
         from lbm.reasoning.search.annealed import Round, anneal
 
-        self.landscape = landscape = self.landscape or self._landscape()
-        if landscape is None or over():
+        self.unsettled = unsettled = self.unsettled or self._unsettled()
+        if unsettled is None or over():
             return
         self.seed = seed = seed_from(self.rng) if self.seed is None else self.seed
         # Where nothing is hard any world is a model, and there is one however short the time.
-        self._add(landscape.base.tolist() if self.start is None else self.start)
+        self._add(unsettled.base.tolist() if self.start is None else self.start)
         idle = 0
 
         def hear(_: int, found: Round) -> None:
@@ -466,13 +453,13 @@ class _Search:
             for number in self.rounds:
                 before, idled = self.least, idle
                 ran = anneal(
-                    landscape, seed, number, start=self.start, found=self._add, budget=Budget(stop=over)
+                    unsettled, seed, number, start=self.start, found=self._add, budget=Budget(stop=over)
                 )
                 hear(number, ran)
                 idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
                 if stop():
                     return
-        work = partial(anneal, landscape, seed, start=self.start, budget=self.budget)
+        work = partial(anneal, unsettled, seed, start=self.start, budget=self.budget)
         spread(work, self.rounds, n_jobs=self.jobs, on_done=hear, stop=stop)
 
     def _over(self) -> bool:

@@ -19,8 +19,8 @@ import numpy as np
 from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.engine.network import LANES
 from lbm.relations.evidence.rules import term_parts
-from lbm.relations.evidence.walk import LANES
 
 MAX_SETS: Final = 1 << 19
 """Sets of first things up to which orders are counted exactly."""

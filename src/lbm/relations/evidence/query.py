@@ -16,6 +16,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Estimate, Marginals
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.reasoner import Reasoner
+from lbm.reasoning.sampling.runs import MAX_CHEAP_UPDATES, MOST_CHEAP, Limits
 from lbm.relations.evidence import orders
 from lbm.relations.evidence.residual import (
     Prepared,
@@ -24,7 +25,7 @@ from lbm.relations.evidence.residual import (
     reduce,
 )
 from lbm.relations.evidence.rules import ground
-from lbm.relations.evidence.walk import begin, clashing, is_possible, judged, walk
+from lbm.relations.evidence.walk import agreed, begin, clashing, is_possible, walk
 
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
@@ -144,7 +145,8 @@ def marginals(
         weight = float(label_weight(weight))
     labels = {ready.number(name): bool(value) for name, value in evidence.items()}
     asked = {name: ready.number(name) for name in queries}
-    run = _Run(ready, weight, temperature, np.random.default_rng(seed), sweeps, Budget.of(seconds))
+    limits = Limits(sweeps, Budget.of(seconds), MOST_CHEAP, MAX_CHEAP_UPDATES)
+    run = _Run(ready, weight, temperature, np.random.default_rng(seed), limits)
     try:
         run.answer(labels, sorted(set(asked.values())))
     except NoWorlds:
@@ -160,8 +162,7 @@ class _Run:
     weight: float | None
     temperature: float
     rng: np.random.Generator
-    sweeps: int | None
-    budget: Budget
+    limits: Limits
     chances: dict[int, float] = field(default_factory=dict)
     statuses: dict[int, str] = field(default_factory=dict)
     estimates: dict[int, Estimate] = field(default_factory=dict)
@@ -232,7 +233,7 @@ class _Run:
             (places[:, columns[:, 0]] < places[:, columns[:, 1]], score)
             for places, score in orders.walk_orders(must, log_gain, self.rng)
         )
-        found, done = judged(seen, len(must) ** 2, sweeps=self.sweeps, budget=self.budget)
+        found, done = agreed(seen, len(must) ** 2, self.limits)
         self.done = max(self.done, done)
         self.note = f"there are more than {orders.MAX_SETS} ways to begin an order of {len(must)}"
         for ((first, _), numbers), said in zip(unknown.items(), found, strict=True):
@@ -270,7 +271,7 @@ class _Run:
 
     def _exactly(self, clauses: Clauses, asked: Sequence[int], temperature: float) -> _Parts:
         theory = _as_theory(clauses)
-        seconds = self.budget.seconds()
+        seconds = self.limits.budget.seconds()
         found = Reasoner(theory).marginals(method="exact", temperature=temperature, seconds=seconds)
         chances = {i: _rounded(found[theory.atoms[i]]) for i in asked}
         # Large weights may round a chance to 0 or 1 that is neither: what is settled, a solver proves.
@@ -289,12 +290,10 @@ class _Run:
         watched = [i for i in asked if i not in fixed]
         if not watched:
             return told
-        found, done = walk(
-            clauses, temperature, models, watched, self.rng, sweeps=self.sweeps, budget=self.budget
-        )
+        found, done = walk(clauses, temperature, models, watched, self.rng, self.limits)
         self.done = max(self.done, done)
         self.note = f"{clauses.variables} open atoms are too many to sum over"
-        if self.sweeps is None and not all(said.converged for said in found.values()):
+        if self.limits.sweeps is None and not all(said.converged for said in found.values()):
             found = self._otherwise(clauses, found, temperature)
         return told | {i: (said.probability, "undecided", said) for i, said in found.items()}
 
@@ -303,12 +302,15 @@ class _Run:
     ) -> dict[int, Estimate]:
         """Return what chains say that may break a clause on their way, if more of them agree."""
         self.note += "; chains among the models did not agree"
-        if self.budget.spent():
+        if self.limits.budget.spent():
             return found
         theory = _as_theory(clauses)
         try:
             said = Reasoner(theory).marginals(
-                method="tempered", temperature=temperature, seconds=self.budget.seconds(), seed=self.rng
+                method="tempered",
+                temperature=temperature,
+                seconds=self.limits.budget.seconds(),
+                seed=self.rng,
             )
         except (LimitExceeded, NoAnswer):
             return found

@@ -7,7 +7,7 @@ each watched atom true and one with it false: where no way leads from one to the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final
@@ -19,22 +19,11 @@ from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.answers import Estimate
-from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.proof import smallest
-from lbm.reasoning.sampling.diagnostics import estimates
-
-LANES: Final = 64
-"""Chains that run side by side."""
-
-FIRST: Final = 256
-"""Sweeps after which convergence is looked at for the first time; then whenever their number has doubled."""
-
-MOST: Final = 1 << 16
-"""Sweeps after which chains that do not agree are given up."""
-
-MAX_UPDATES: Final = 4_000_000_000
-"""Atoms looked at in all chains together, whatever the size of the problem."""
+from lbm.reasoning.sampling.diagnostics import estimate_sums, judged, least_known
+from lbm.reasoning.sampling.runs import Limits, run_until
 
 CONFLICTS: Final = 100_000
 """Conflicts after which a solver gives up on a question."""
@@ -144,21 +133,19 @@ def walk(
     models: Bools,
     watched: Collection[int],
     rng: np.random.Generator,
-    *,
-    sweeps: int | None = None,
-    budget: Budget = NO_LIMIT,
+    limits: Limits,
 ) -> tuple[dict[int, Estimate], int]:
     """Return how likely each watched atom is, and after how many sweeps that was said.
 
         P(x) ∝ exp(score(x)/τ) over the models of the hard clauses
 
     Chains begin in the models; there have to be some with a watched atom true and with it false. See
-    :func:`judged` for the rest.
+    :func:`agreed` for the rest.
     """
     columns = np.array(sorted(watched), np.int64)
     starts = models[np.arange(LANES) % len(models)]
     seen = ((x[:, columns], score) for x, score in _states(clauses, temperature, starts, rng))
-    found, done = judged(seen, clauses.variables, sweeps=sweeps, budget=budget)
+    found, done = agreed(seen, clauses.variables, limits)
     # Where all chains began alike and stayed so, they may have missed the other models.
     sure = {}
     for column, said in zip(columns.tolist(), found, strict=True):
@@ -167,13 +154,10 @@ def walk(
     return sure, done
 
 
-def judged(
-    seen: Iterable[tuple[Bools, Floats]], size: int, *, sweeps: int | None, budget: Budget
-) -> tuple[list[Estimate], int]:
+def agreed(seen: Iterator[tuple[Bools, Floats]], size: int, limits: Limits) -> tuple[list[Estimate], int]:
     """Return an estimate for each column of the states of chains, and after how many sweeps that was said.
 
-    The last half of the sweeps counts. ``sweeps`` asks for so many; otherwise there are FIRST, and twice as
-    many as long as chains disagree, up to MOST or as many as MAX_UPDATES allows, or until the deadline.
+    The last half of the sweeps counts.
 
     Parameters
     ----------
@@ -182,27 +166,21 @@ def judged(
     size
         Updates in a sweep of one chain.
     """
-    limit = min(MOST, max(2 * FIRST, MAX_UPDATES // (LANES * max(1, size))))
-    kept: list[Bools] = []
-    scores: list[Floats] = []
-    for done, (x, score) in enumerate(seen, start=1):
-        kept.append(x)
-        scores.append(score)
-        last = done == (limit if sweeps is None else sweeps) or budget.spent()
-        if last or (sweeps is None and done >= FIRST and done & (done - 1) == 0):
-            found = _judge(kept, scores)
-            if last or all(each.converged for each in found):
-                return found, done
-    raise AssertionError("chains have no end")
+    kept: list[tuple[Bools, Floats]] = []
 
+    def add(some: Sequence[tuple[Bools, Floats]]) -> bool:
+        kept.extend(some)
+        return True
 
-def _judge(kept: list[Bools], scores: list[Floats]) -> list[Estimate]:
-    half = len(kept) // 2
-    step = max(1, (len(kept) - half) // _JUDGED)
-    x = np.array(kept[half::step]).transpose(2, 1, 0)  # (columns, chains, draws)
-    score = np.array(scores[half::step]).T[None]
-    valid = np.ones(score.shape[1:], bool)
-    return estimates(np.ascontiguousarray(x), valid, also=score)
+    def judge() -> tuple[list[Estimate], Estimate]:
+        half = len(kept) // 2
+        states, scores = zip(*kept[half :: max(1, (len(kept) - half) // _JUDGED)], strict=True)
+        x = np.ascontiguousarray(np.array(states).transpose(2, 1, 0))  # (columns, chains, draws)
+        beside = judged(np.array(scores).T[None])
+        found = [estimate_sums(one, np.ones(one.shape, bool), beside) for one in x]
+        return found, least_known(found)
+
+    return run_until(seen, add, judge, limits, size)
 
 
 def _states(
