@@ -33,7 +33,7 @@ from lbm.reasoning.answers import Models
 from lbm.reasoning.components import whole
 from lbm.reasoning.components.apart import Split, assume, exponent, split_of
 from lbm.reasoning.components.rows import check_room, unpack
-from lbm.reasoning.components.whole import How, either_way
+from lbm.reasoning.components.whole import How, check_world, either_way
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import no_worlds
 
@@ -113,12 +113,7 @@ class Exact:
 
     def log_probability(self, world: Mapping[str, Any], given: Formula | None = None) -> float:
         """Return log P(world | evidence); minus infinity if it breaks a hard formula or the evidence."""
-        for name in world:
-            if name not in self.theory.atoms:
-                raise UnknownAtom(name, self.theory.atoms)
-        for name in self.theory.atoms:
-            if name not in world:
-                raise UnknownAtom(name, world, "world")
+        check_world(world, self.theory.atoms, "theory")
         split, best, log = self._weighed(given)
         if not self.theory.is_model(world) or (given is not None and not holds(given, world)):
             return -math.inf

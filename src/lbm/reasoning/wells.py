@@ -35,9 +35,9 @@ from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Floats, Ints, Machine, inverse_temperature
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component, fall_apart
-from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
+from lbm.reasoning.components.cubes import MAX_CUBES, ByCubes
 from lbm.reasoning.components.rows import check_room, how_many
-from lbm.reasoning.components.whole import either_way
+from lbm.reasoning.components.whole import check_world, either_way
 from lbm.reasoning.landscape.layers import log_sum, shares
 from lbm.reasoning.landscape.parts import LIMIT, MachinePart, States
 from lbm.reasoning.landscape.precise import ATOMS, QUANTUM, AllWorlds, is_coarse
@@ -104,13 +104,7 @@ class Wells:
         It is minus infinity if the world breaks the evidence.
         """
         machine = self.machine
-        known = set(machine.declared)
-        for name in world:
-            if name not in known:
-                raise UnknownAtom(name, machine.declared, "machine")
-        for name in machine.declared:
-            if name not in world:
-                raise UnknownAtom(name, world, "world")
+        check_world(world, machine.declared, "machine")
         values = {name: bool(world[name]) for name in machine.declared}
         worlds = self._precisely(given)
         if worlds is not None:
@@ -394,7 +388,7 @@ def _constrained(about: Wells, formulae: tuple[Formula, ...]) -> MachinePart:
     if 1 << size <= CASE:
         return by_world
     try:
-        found = Cubes(Component(machine.declared, formulae, ()), MAX_CUBES, budget)
+        found = ByCubes(Component(machine.declared, formulae, ()), MAX_CUBES, budget)
     except TooManyWorlds:
         if size <= LIMIT:
             return by_world

@@ -96,7 +96,7 @@ def take_apart(
             weighted.append((statement.formula, statement.weight))
     scale = 10 ** max((digits_of(weight) for _, weight in weighted), default=0)
     whole = [(formula, int(Fraction(weight) * scale)) for formula, weight in weighted]
-    return fall_apart(tuple(dict.fromkeys([*first, *theory.atoms])), hard, whole, budget, scale)
+    return fall_apart(tuple(dict.fromkeys([*first, *theory.atoms])), hard, whole, budget, scale=scale)
 
 
 def split_of(
@@ -121,21 +121,14 @@ def fall_apart(
     hard: Iterable[Formula],
     soft: Iterable[tuple[Formula, int]],
     budget: Budget,
+    *,
     scale: int = 1,
+    settled: Iterable[Formula] = (),
 ) -> Split | None:
-    """Propagate units of the hard formulae and find components; None: they clash."""
-    return _fall(atoms, hard, (), soft, budget, scale)
+    """Propagate units of the hard formulae and find components; None: they clash.
 
-
-def _fall(
-    atoms: Sequence[str],
-    hard: Iterable[Formula],
-    settled: Iterable[Formula],
-    soft: Iterable[tuple[Formula, int]],
-    budget: Budget,
-    scale: int = 1,
-) -> Split | None:
-    """Do so where some hard formulae, ``settled``, are known to hold no units among themselves."""
+    Further hard formulae, ``settled``, are known to hold no units among themselves.
+    """
     fixed: dict[str, bool] = {}
     kept = _propagate(hard, settled, fixed, budget)
     if kept is None:
@@ -168,12 +161,12 @@ def assume(split: Split, formula: Formula, budget: Budget = NO_LIMIT) -> Split |
         (others if met.isdisjoint(component.atoms) else touched).append(component)
     free = tuple(name for name in split.free if name not in met)
     met.update(name for component in touched for name in component.atoms)
-    part = _fall(
+    part = fall_apart(
         tuple(name for name in split.atoms if name in met),
         [left],
-        [formula for component in touched for formula in component.hard],
         [pair for component in touched for pair in component.soft],
         budget,
+        settled=[formula for component in touched for formula in component.hard],
     )
     if part is None:
         return None

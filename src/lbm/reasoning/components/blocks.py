@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import and_, invert, or_, xor
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,18 @@ _LOOK: Final = 64  # parts of a formula between two looks at the clock
 _CACHED: Final = 1 << 23  # words that remembered tables of an enumeration may take: 64 MB
 # Atoms that change within a word: the last one is true in every other bit, from bit 1 on.
 _PATTERNS: Final = tuple(np.uint64(sum(1 << i for i in range(64) if i >> j & 1)) for j in range(6))
+
+# What connectives are on words of 64 worlds.
+_CONNECTIVES: Final[dict[str, Callable[..., Any]]] = {
+    "true": lambda: ALL,
+    "false": lambda: np.uint64(0),
+    "not": invert,
+    "and": and_,
+    "or": or_,
+    "xor": xor,
+    "implies": lambda a, b: ~a | b,
+    "iff": lambda a, b: ~(a ^ b),
+}
 
 
 class Blocks(Batches):
@@ -191,25 +204,12 @@ def evaluate(formula: Formula, columns: Mapping[str, Any], budget: Budget) -> An
         if not number % _LOOK:
             budget.tick()
         below = [done[part] for part in node.args]
-        kind = node.kind
-        if kind == "atom":
+        if node.kind == "atom":
             found = columns[node.label]
-        elif kind in ("true", "false"):
-            found = ALL if kind == "true" else np.uint64(0)
-        elif kind == "not":
-            found = ~below[0]
-        elif kind == "and":
-            found = below[0] & below[1]
-        elif kind == "or":
-            found = below[0] | below[1]
-        elif kind == "xor":
-            found = below[0] ^ below[1]
-        elif kind == "implies":
-            found = ~below[0] | below[1]
-        elif kind == "iff":
-            found = ~(below[0] ^ below[1])
+        elif node.kind in _CONNECTIVES:
+            found = _CONNECTIVES[node.kind](*below)
         else:
-            found = _counted(kind, node.label, below)
+            found = _counted(node.kind, node.label, below)
         done[node] = found
         for part in node.args:
             needed[part] -= 1

@@ -20,7 +20,7 @@ MAX_CUBES: Final = 4096
 """Cubes up to which the strict DNF of a component is used."""
 
 
-class Cubes(Batches):
+class ByCubes(Batches):
     """A component by cubes that exclude one another: its hard formulae as one strict DNF."""
 
     def __init__(self, component: Component, limit: int, budget: Budget) -> None:

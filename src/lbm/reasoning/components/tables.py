@@ -89,7 +89,7 @@ class _Step:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Eliminated:
     best: int = 0
     ways: int = 1
     log: float = 0.0
@@ -182,7 +182,7 @@ class Buckets:
                 height = max(height, *(min(least, parts - least + 1) for least in bounds[node.kind]))
         return height
 
-    def run(self, scale: int, temperature: float | None, *, steps: bool = False) -> _Run | None:
+    def run(self, scale: int, temperature: float | None, *, steps: bool = False) -> _Eliminated | None:
         """Sum out every variable; None: there is no model.
 
         With a temperature masses are logarithms; without one they count the models of the best score.
@@ -194,7 +194,7 @@ class Buckets:
         for factor in self.factors:
             scope = tuple(sorted(factor.scope, key=lambda v: -turn[v]))
             buckets[scope[-1]].append(start(factor, scope, self.component.numbers, logs=logs))
-        result = _Run()
+        result = _Eliminated()
         kept = 0
         for variable in self.order:
             self.budget.tick()
@@ -474,29 +474,20 @@ def order(
     Those in ``last`` go after the others; if ``backwards``, from the greatest to the least. Past WIDTH the
     order is not finished, and the width is the first that was too large.
     """
+    most = WIDTH
+
+    def found() -> tuple[list[int], int]:
+        widest = max(map(len, scopes), default=1) - 1
+        if widest > most:
+            return [], widest
+        ways = (False, True) if variables <= _FILL else (False,)
+        orders = (
+            _greedy(_neighbours(scopes, variables), last, backwards, fill, most, budget) for fill in ways
+        )
+        return min(orders, key=lambda each: each[1])
+
     # A case is looked at once to see whether it fits, and again for each question.
-    key = scopes, variables, last, backwards, WIDTH
-    return _orders.get(key, lambda: _order(*key, budget))
-
-
-def _order(
-    scopes: tuple[tuple[int, ...], ...],
-    variables: int,
-    last: frozenset[int],
-    backwards: bool,
-    most: int,
-    budget: Budget,
-) -> tuple[list[int], int]:
-    widest = max(map(len, scopes), default=1) - 1
-    if widest > most:
-        return [], widest
-    best: tuple[list[int], int] | None = None
-    for fill in (False, True) if variables <= _FILL else (False,):
-        found = _greedy(_neighbours(scopes, variables), last, backwards, fill, most, budget)
-        if best is None or found[1] < best[1]:
-            best = found
-    assert best is not None
-    return best
+    return _orders.get((scopes, variables, last, backwards, most), found)
 
 
 def _greedy(

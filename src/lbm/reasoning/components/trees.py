@@ -92,11 +92,7 @@ class Tree:
             budget.tick()
             self.entries += 1 << len(scopes[variable])
             if self.entries > most:
-                raise TooManyWorlds(
-                    f"the tables of this theory have more than {MAX_ENTRIES} entries (limit MAX_ENTRIES)",
-                    limit="MAX_ENTRIES",
-                    value=MAX_ENTRIES,
-                )
+                raise _too_large()
             others = scopes[variable] - {variable}
             above = min(others, key=self.turn.__getitem__, default=None)
             self.parent[variable] = above
@@ -195,11 +191,7 @@ class Trees:
             self.trees[number] = made
         found = self.trees[number]
         if found is None:
-            raise TooManyWorlds(
-                f"the tables of this theory have more than {MAX_ENTRIES} entries (limit MAX_ENTRIES)",
-                limit="MAX_ENTRIES",
-                value=MAX_ENTRIES,
-            )
+            raise _too_large()
         return found
 
     def weigh(self, query: Formula, given: Formula | None, budget: Budget = NO_LIMIT) -> Weighed | None:
@@ -292,6 +284,14 @@ class Trees:
         odds = exponent(more - less, self.algebra.scale, self.algebra.temperature) + true - false
         chance = 1 / (1 + math.exp(-odds)) if odds > -700 else math.exp(odds)
         return Weighed(chance, "preferred" if more > less else "undecided")
+
+
+def _too_large() -> TooManyWorlds:
+    return TooManyWorlds(
+        f"the tables of this theory have more than {MAX_ENTRIES} entries (limit MAX_ENTRIES)",
+        limit="MAX_ENTRIES",
+        value=MAX_ENTRIES,
+    )
 
 
 def _observed(given: Formula | None) -> tuple[dict[str, bool] | None, list[Formula]]:

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.errors import TooManyWorlds
+from lbm.errors import TooManyWorlds, UnknownAtom
 from lbm.knowledge.formula import Formula, atoms_of, make
 from lbm.logic.anatomy import view
 from lbm.logic.elimination import Elimination
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
 from lbm.reasoning.components.blocks import LIMIT, Blocks
-from lbm.reasoning.components.cubes import MAX_CUBES, Cubes
+from lbm.reasoning.components.cubes import MAX_CUBES, ByCubes
 from lbm.reasoning.components.rows import (
     Words,
     check_room,
@@ -72,6 +72,17 @@ def either_way(query: Formula, share: Callable[[Formula], float]) -> float:
         with suppress(TooManyWorlds):
             return 1.0 - share(~query)  # nearer the truth, and exactly 1 where the query is entailed
     return found
+
+
+def check_world(world: Mapping[str, Any], atoms: Sequence[str], where: str) -> None:
+    """Raise unless a world has values for these atoms and no others; ``where`` says whose atoms they are."""
+    known = set(atoms)
+    for name in world:
+        if name not in known:
+            raise UnknownAtom(name, atoms, where)
+    for name in atoms:
+        if name not in world:
+            raise UnknownAtom(name, world, "world")
 
 
 def count(split: Split, keep: frozenset[str] | None, how: How) -> int:
@@ -212,11 +223,11 @@ def _product(
 
 def solver(
     component: Component, how: How, keep: frozenset[str] | None = None
-) -> Cubes | Blocks | Buckets | Cases:
+) -> ByCubes | Blocks | Buckets | Cases:
     """Return what answers questions about a component: the method asked for, or the first that fits."""
     size, budget = len(component.atoms), how.budget
     if how.method == "cubes":
-        return Cubes(component, 1 << 16, budget)
+        return ByCubes(component, 1 << 16, budget)
     if how.method == "enumeration":
         if size > LIMIT:
             raise TooManyWorlds(
@@ -235,7 +246,7 @@ def solver(
             if cubes > MAX_CUBES:  # most have too many after a few formulae
                 break
         else:
-            return Cubes(component, MAX_CUBES, budget)
+            return ByCubes(component, MAX_CUBES, budget)
     if size <= QUICK:
         return Blocks(component, budget)
     try:
@@ -245,7 +256,7 @@ def solver(
             return Blocks(component, budget)
         if how.method != _ONE_CASE:
             for other in (
-                lambda: Cubes(component, MAX_CUBES, budget),
+                lambda: ByCubes(component, MAX_CUBES, budget),
                 lambda: Cases(component, keep, budget),
             ):
                 with suppress(TooManyWorlds):
