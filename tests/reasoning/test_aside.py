@@ -17,7 +17,7 @@ import pytest
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget
 from lbm.reasoning.solvers import aside
-from lbm.reasoning.solvers.aside import Event, ganak_installed
+from lbm.reasoning.solvers.aside import Message, ganak_installed
 from lbm.reasoning.solvers.worker import solve
 
 needs_ganak = pytest.mark.skipif(not ganak_installed(), reason="pyganak is not installed")
@@ -90,7 +90,8 @@ def said(problem, top, every):
         variables,
         variables,
         {"top": top, "every": every},
-        lambda kind, **parts: events.append(Event(kind, **parts)),
+        lambda kind, **parts: events.append(Message(kind, **parts)),
+        lambda solver, assumptions: solver.solve_limited(assumptions=list(assumptions)),
     )
     return events
 

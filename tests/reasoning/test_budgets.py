@@ -16,6 +16,7 @@ from lbm.knowledge.formula import atleast, atmost, atom, exactly, holds
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import problem, proof, reasoner
+from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.components import tables, trees
 from lbm.reasoning.components.apart import Component, take_apart
@@ -25,7 +26,7 @@ from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.sampling import diagnostics, estimates, runs, targets
 from lbm.reasoning.search import engines, routes, satisfy
-from lbm.reasoning.status import Settled, settle
+from lbm.reasoning.status import settle
 from tests.oracles import worlds
 
 PHASES = ("_exactly", "_listen", "_run_plainly", "_glance", "_anneal")
@@ -214,7 +215,7 @@ def test_proofs_about_wide_cardinalities_end_when_their_time_does(atoms, counted
     theory, begun = Theory([half(atoms)]), counted_clock.time
     assert proof.satisfiable(theory, budget=Budget.of(0.1)) is None
     assert proof.find_model(theory, given=half(atoms), budget=Budget.of(0.1)) is None
-    assert proof.entailed(theory, atom("v0"), budget=Budget.of(0.1)).holds is None
+    assert proof.prove(theory, given=~atom("v0"), budget=Budget.of(0.1)).satisfiable is None
     assert proof.refuted_literals(theory, [("v0", True)], budget=Budget.of(0.1)) == set()
     with pytest.raises(NoAnswer):
         lbm.models(theory, limit=2, seconds=0.1)
@@ -253,10 +254,10 @@ def test_simple_worlds_are_tried_where_a_solver_has_too_much_to_read(atoms, monk
     assert proof.satisfiable(theory)
     assert proof.prove(theory).satisfiable
     assert theory.is_model(proof.find_model(theory, given=~atom("v0")))
-    ruling = proof.entailed(theory, atom("v0"))
-    assert ruling.holds is False
-    assert theory.is_model(ruling.world)
-    assert not ruling.world["v0"]
+    found = proof.prove(theory, given=~atom("v0"))
+    assert found.satisfiable
+    assert theory.is_model(found.world)
+    assert not found.world["v0"]
     assert best(theory, seconds=600).optimal
     monkeypatch.setattr(targets, "_impossible", lambda *_: frozenset())
     drawn = lbm.sample(theory, 3, method="collapsed", sweeps=64, seconds=None, seed=0)
@@ -381,7 +382,7 @@ def test_the_status_takes_a_quarter_of_the_time_and_the_probability_has_the_rest
     def undecided(*_, budget, **__):
         while not budget.spent():
             pass
-        return Settled(None)
+        return Proof(None)
 
     def known(*_):
         began.append(counted_clock.time)
@@ -406,7 +407,7 @@ def test_what_settles_a_question_ends_the_others(atoms, monkeypatch):
     theory = clauses(atoms, 2 * atoms, hard=0.2)
     known = best(theory, seconds=30, seed=0)
     assert known.optimal
-    event = routes.Event("next", lost=int(known.lost), world="".join("01"[v] for v in known.world.values()))
+    event = routes.Message("next", lost=int(known.lost), world="".join("01"[v] for v in known.world.values()))
 
     class Told:
         def next(self, until):

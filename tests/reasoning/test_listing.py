@@ -49,8 +49,8 @@ def test_the_first_models_are_those_of_the_exact_list(theory, evidence, limit, d
     names = names[: data.draw(st.integers(0, len(names)))] if data.draw(st.booleans()) else list(theory.atoms)
     found = first_models(theory, names, limit, given=evidence)
     wanted = Exact(theory).models(evidence, names, limit)
-    assert np.array_equal(found.rows, wanted.array)
-    assert found.more is not wanted.complete
+    assert np.array_equal(found.array, wanted.array)
+    assert (found.complete, found.in_time) == (wanted.complete, True)
 
 
 @pytest.mark.parametrize("atoms", [10, 65, 129, 1000])
@@ -66,7 +66,7 @@ def test_lists_of_every_size_are_sorted_distinct_models_with_none_between(atoms,
     theory = Theory(
         [disjunction(x(v - 1) if v > 0 else ~x(-v - 1) for v in clause) for clause in oracle], atoms=names
     )
-    rows = [first_models(theory, names, limit).rows for limit in (1, 7, 40)]
+    rows = [first_models(theory, names, limit).array for limit in (1, 7, 40)]
     assert [len(some) for some in rows] == [1, 7, 40]
     for shorter, longer in pairwise(rows):
         assert np.array_equal(shorter, longer[: len(shorter)])
@@ -99,8 +99,8 @@ def test_parts_whose_atoms_alternate_give_one_sorted_list(seed):
     whole = Exact(theory).models().array
     for limit in (1, 2, 3, 5, 17, 300, 100_000):
         found = first_models(theory, names, limit)
-        assert np.array_equal(found.rows, whole[:limit])
-        assert found.more is (len(whole) > limit)
+        assert np.array_equal(found.array, whole[:limit])
+        assert (found.complete, found.in_time) == (len(whole) <= limit, True)
 
 
 def test_two_models_of_an_or_of_200_pairs_take_few_calls(calls):
@@ -148,7 +148,7 @@ def test_no_model_is_counted_where_a_few_are_asked_for(monkeypatch):
 def test_packed_clauses_are_listed_too():
     literals = np.array([1, 2, -1, 3], np.int32)
     theory = Theory.from_clauses(Clauses(("a", "b", "c"), literals, np.array([0, 2, 4])))
-    assert np.array_equal(first_models(theory, theory.atoms, 9).rows, Exact(theory).models().array)
+    assert np.array_equal(first_models(theory, theory.atoms, 9).array, Exact(theory).models().array)
 
 
 def test_formulae_that_clash_have_no_model():
@@ -170,9 +170,10 @@ def test_out_of_time_the_models_found_are_the_first_ones():
         except NoAnswer:
             assert looks < 40
             continue
-        assert np.array_equal(found.rows, whole[: len(found.rows)])
-        assert found.more is None or len(found.rows) == 200
-        assert len(found.rows) >= 1
+        assert np.array_equal(found.array, whole[: len(found.array)])
+        assert not found.in_time or len(found) == 200
+        assert not found.complete or found.in_time
+        assert len(found.array) >= 1
 
 
 def test_out_of_time_the_command_prints_what_it_found_and_exits_3(monkeypatch, capsys, tmp_path):

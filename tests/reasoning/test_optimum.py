@@ -33,7 +33,7 @@ from lbm.reasoning.proof import smallest
 from lbm.reasoning.search import annealed, routes
 from lbm.reasoning.search.annealed import Round, anneal, of_clauses
 from lbm.reasoning.solvers import aside
-from lbm.reasoning.solvers.aside import Event
+from lbm.reasoning.solvers.aside import Message
 from tests.oracles import sat, truth, truth_table
 from tests.strategies import formulae, theories
 
@@ -147,7 +147,8 @@ def in_this_process():
         events = []
         worker.solve(
             rows, weights, clauses.variables, atoms, {"top": top, "every": every},
-            lambda kind, **parts: events.append(Event(kind, **parts)),
+            lambda kind, **parts: events.append(Message(kind, **parts)),
+            lambda solver, assumptions: solver.solve_limited(assumptions=list(assumptions)),
         )  # fmt: skip
         yield Said(events)
 
@@ -435,7 +436,7 @@ def test_a_bound_that_only_equals_the_best_settles_no_preference(monkeypatch):
     @contextmanager
     def slow(*args, **options):
         calls.append(options)
-        left = [Event("bound", lost=2), Event("next", lost=2, world="10"[len(calls) - 1]), Event("end")]
+        left = [Message("bound", lost=2), Message("next", lost=2, world="10"[len(calls) - 1]), Message("end")]
 
         class Slow:
             def next(self, until):
@@ -477,10 +478,10 @@ def test_no_process_is_needed_to_find_a_world(monkeypatch):
 @pytest.mark.parametrize(
     "lie",
     [
-        [Event("next", lost=0, world="00")],  # not a model
-        [Event("next", lost=1, world="11")],  # loses another weight
-        [Event("bound", lost=100), Event("world", world="11"), Event("failed")],  # a bound that is none
-        [Event("failed")],
+        [Message("next", lost=0, world="00")],  # not a model
+        [Message("next", lost=1, world="11")],  # loses another weight
+        [Message("bound", lost=100), Message("world", world="11"), Message("failed")],  # a bound that is none
+        [Message("failed")],
     ],
 )
 def test_a_solver_that_is_wrong_is_not_believed(lie, monkeypatch):
@@ -490,7 +491,7 @@ def test_a_solver_that_is_wrong_is_not_believed(lie, monkeypatch):
 
         class Lies:
             def next(self, until):
-                return left.pop(0) if left else Event("end")
+                return left.pop(0) if left else Message("end")
 
         yield Lies()
 

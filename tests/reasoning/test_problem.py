@@ -17,7 +17,7 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.proof import entailed, find_model, refuted_literals, satisfiable
+from lbm.reasoning.proof import find_model, prove, refuted_literals, satisfiable
 from lbm.reasoning.solvers import sat
 from tests.oracles import truth, worlds
 from tests.strategies import NAMES, formulae, theories
@@ -32,13 +32,18 @@ def follows(theory, query, evidence):
     return all(truth(query, world) for world in models)
 
 
+def without(theory, query, *, given=None, **options):
+    """Return the proof of whether some world keeps the theory and the evidence, but not the query."""
+    return prove(Problem.of(theory, given).given(~query), **options)
+
+
 @given(theories(), st.lists(st.tuples(formulae(), st.none() | formulae()), min_size=1, max_size=6))
 def test_many_questions_to_one_problem_are_answered_as_brute_force_does(theory, questions):
     theory = Theory.from_parts(tuple(dict.fromkeys([*theory.atoms, *NAMES])), theory.statements)
     problem = Problem(theory)
     for query, evidence in questions:
-        found = entailed(problem, query, given=evidence, why=False)
-        assert found.holds is follows(theory, query, evidence)
+        found = without(problem, query, given=evidence, why=False)
+        assert found.satisfiable is (not follows(theory, query, evidence))
         if found.world is not None:
             assert theory.is_model(found.world)
             assert not truth(query, found.world)
@@ -81,8 +86,8 @@ def test_at_size_answers_are_those_of_a_solver_that_was_never_asked_before(atoms
         query, evidence = literal(a) | literal(b), conjunction([literal(c), literal(d) | literal(a)])
         with Engine("cadical153", bootstrap_with=[*rows, [-a], [-b], [c], [d, a]]) as fresh:
             truly = not fresh.solve()
-        found = entailed(problem, query, given=evidence, why=False)
-        assert found.holds is truly
+        found = without(problem, query, given=evidence, why=False)
+        assert found.satisfiable is (not truly)
         assert found.world is None or theory.is_model(found.world)
         seen.add(truly)
     assert seen == {True, False}
@@ -93,7 +98,8 @@ def test_a_solver_that_has_been_asked_too_much_is_made_anew(monkeypatch):
     problem = Problem(Theory(["a -> b", "b <-> (c ^ d)"]))
     first = problem.session(NO_LIMIT)[0]
     for text in ("a & (b | c)", "(a ^ c) | d", "(b <-> d) | a", "c -> (a ^ b)"):
-        assert entailed(problem, parse(text)).holds is follows(problem.theory, parse(text), None)
+        found = without(problem, parse(text))
+        assert found.satisfiable is (not follows(problem.theory, parse(text), None))
     assert problem.session(NO_LIMIT)[0] is not first
 
 
@@ -106,24 +112,25 @@ def test_a_solver_that_was_interrupted_is_made_anew(monkeypatch):
 
     monkeypatch.setattr(session, "_settled", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        entailed(problem, parse("b"))
+        without(problem, parse("b"))
     assert problem.session(NO_LIMIT)[0] is not session
-    assert entailed(problem, parse("b"), given=parse("a")).holds
+    assert without(problem, parse("b"), given=parse("a")).satisfiable is False
 
 
 def test_who_waits_for_the_solver_of_others_waits_no_longer_than_its_time():
     problem = Problem(Theory(["a -> b"]))
     session = problem.session(NO_LIMIT)[0]
     with ThreadPoolExecutor(1) as pool, session.lock:
-        asked = pool.submit(entailed, problem, parse("b"), given=parse("a"), budget=Budget.of(0.05))
-        assert asked.result().holds is None
+        asked = pool.submit(without, problem, parse("b"), given=parse("a"), budget=Budget.of(0.05))
+        assert asked.result().satisfiable is None
     with pytest.raises(NoAnswer), ThreadPoolExecutor(1) as pool, session.lock:
         pool.submit(session.literals, parse("a"), SPENT).result()
 
 
 @pytest.mark.parametrize("seconds", [None, 1e12])
 def test_any_time_may_be_allowed(seconds):
-    assert entailed(Problem(Theory(["a -> b"])), parse("a -> b"), budget=Budget.of(seconds)).holds
+    found = without(Problem(Theory(["a -> b"])), parse("a -> b"), budget=Budget.of(seconds))
+    assert found.satisfiable is False
 
 
 def test_threads_share_a_problem():
@@ -132,8 +139,8 @@ def test_threads_share_a_problem():
     problem = Problem(theory)
     queries = [literal(a) | literal(b) for a, b in (rng.sample(range(1, 41), 2) for _ in range(60))]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda query: entailed(problem, query, why=False).holds, queries))
-    assert found == [entailed(theory, query, why=False).holds for query in queries]
+        found = list(pool.map(lambda query: without(problem, query, why=False).satisfiable, queries))
+    assert found == [without(theory, query, why=False).satisfiable for query in queries]
 
 
 def test_evidence_adds_up():

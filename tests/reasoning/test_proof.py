@@ -13,8 +13,10 @@ from lbm.errors import LimitExceeded, NoWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import atleast, atom
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import SPENT, Budget
-from lbm.reasoning.proof import Verdict, clash, entailed, find_model, prove, satisfiable
+from lbm.reasoning.problem import Problem
+from lbm.reasoning.proof import clash, find_model, prove, satisfiable
 from lbm.reasoning.solvers.sat import Solver
 from lbm.reasoning.status import follows
 from tests.oracles import truth, truth_table
@@ -60,9 +62,10 @@ def test_what_is_entailed_follows_from_each_named_formula_and_what_is_not_is_fal
 ):
     theory = Theory(list(theory), atoms=NAMES[:4])
     more = [] if evidence is None else [evidence]
-    ruling = entailed(theory, query, given=evidence)
-    assert ruling.holds is not kept_together(theory, hard_statements(theory), *more, ~query)
-    if ruling.holds:
+    against = Problem.of(theory, evidence).given(~query)
+    ruling = prove(against)
+    assert ruling.satisfiable is kept_together(theory, hard_statements(theory), *more, ~query)
+    if not ruling.satisfiable:
         assert ruling.world is None
         assert ruling.minimal
         assert set(ruling.why) <= set(hard_statements(theory))
@@ -74,7 +77,8 @@ def test_what_is_entailed_follows_from_each_named_formula_and_what_is_not_is_fal
         assert all(truth(theory.statements[n].formula, ruling.world) for n in hard_statements(theory))
         assert all(truth(formula, ruling.world) for formula in more)
         assert not truth(query, ruling.world)
-    assert entailed(theory, query, given=evidence, why=False).holds is ruling.holds
+    brief = prove(against, why=False)
+    assert (brief.satisfiable, brief.why) == (ruling.satisfiable, ())
 
 
 @given(crowded, formulae(NAMES[:4], max_leaves=4), st.none() | formulae(NAMES[:4], max_leaves=4))
@@ -121,11 +125,12 @@ def test_a_formula_and_its_negation_always_clash(formula):
     verdict = prove(Theory([formula, "unrelated", ~formula]))
     assert verdict.satisfiable is False
     assert verdict.minimal
-    assert 1 not in verdict.clash
+    assert 1 not in verdict.why
 
 
 def test_soft_formulae_never_clash():
-    assert prove(Theory([(1, "a"), (2, "~a"), (3, "false")])) == Verdict(True)
+    found = prove(Theory([(1, "a"), (2, "~a"), (3, "false")]))
+    assert (found.status, found.why, found.minimal) == ("satisfiable", (), False)
 
 
 def test_a_theory_without_formulae_is_satisfiable():
@@ -148,8 +153,8 @@ def test_out_of_time_there_is_no_answer():
     start = time.monotonic()
     assert satisfiable(pigeons(14), budget=Budget.of(0.3)) is None
     assert clash(pigeons(14), budget=Budget.of(0.3)) is None
-    assert prove(pigeons(14), budget=Budget.of(0.3)) == Verdict(None)
-    assert entailed(pigeons(14), atom("sits(p0, h0)"), budget=Budget.of(0.3)).holds is None
+    assert prove(pigeons(14), budget=Budget.of(0.3)) == Proof(None)
+    assert prove(pigeons(14), given=~atom("sits(p0, h0)"), budget=Budget.of(0.3)).satisfiable is None
     assert time.monotonic() - start < 120  # without a clock it would take years
 
 
@@ -169,7 +174,7 @@ def test_time_that_ends_while_a_clash_is_made_smaller_leaves_a_clash_that_may_no
 
     monkeypatch.setattr(Solver, "solve", slower)
     verdict = prove(theory)  # the first answers: a core; one member is needed; then no time
-    assert verdict == Verdict(False, (0, 1, 2), minimal=False)
+    assert verdict == Proof("unsatisfiable", (0, 1, 2), minimal=False)
     answers.clear()
     assert clash(theory) is None
 
@@ -177,7 +182,7 @@ def test_time_that_ends_while_a_clash_is_made_smaller_leaves_a_clash_that_may_no
 def test_time_that_ends_before_a_clash_is_found_still_leaves_the_proof(monkeypatch):
     answers = iter([None])
     monkeypatch.setattr(Solver, "solve", lambda self, assumptions=(), **_: next(answers))
-    assert prove(Theory(["a", "~a"])) == Verdict(False)
+    assert prove(Theory(["a", "~a"])) == Proof("unsatisfiable")
 
 
 def test_clauses_are_no_longer_handed_over_when_time_is_up():

@@ -17,7 +17,7 @@ from lbm.errors import NoAnswer, NoWorlds, ParseError, TooManyWorlds, UnknownAto
 from lbm.knowledge.formula import FALSE, TRUE, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import reasoner
-from lbm.reasoning.answer import number
+from lbm.reasoning.answers import number
 from lbm.reasoning.components import apart, trees, whole
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling import estimates, runs

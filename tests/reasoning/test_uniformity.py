@@ -12,14 +12,14 @@ import lbm
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import holds
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.answer import Draws
+from lbm.reasoning.answers import Draws
 from lbm.reasoning.sampling import uniformity
 from tests.strategies import theories
 
 
 def drawn(theory, rows):
     array = np.array(rows, bool).reshape(len(rows), len(theory.atoms))
-    return Draws(theory.atoms, array, "fast", "logical", 1.0)
+    return Draws(theory.atoms, array, method="fast", distribution="logical", temperature=1.0)
 
 
 def models_of(theory, evidence=None):

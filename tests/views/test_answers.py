@@ -17,10 +17,8 @@ import pytest
 from lbm import Reasoner, Theory, ask, best, marginals, models, sample, uniformity
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
-from lbm.reasoning import optimum
-from lbm.reasoning.answer import Marginals
+from lbm.reasoning.answers import Best, Estimate, Marginals
 from lbm.reasoning.exact import Exact
-from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.views.commands import shared
 from lbm.views.entry import main
 
@@ -366,7 +364,7 @@ def test_dimacs_says_unsatisfiable_where_there_is_no_world(lbm):
 
 def test_an_unproven_world_is_exit_3_only_where_a_proof_is_demanded(lbm, monkeypatch):
     def unproven(*_, **__):
-        return optimum.Best(({"a": True},), (3,), 3, 2, (), False, 1, "annealed")
+        return Best(({"a": True},), (3,), 3, 2, (), False, 1, "annealed", theory=Theory(["a"]))
 
     monkeypatch.setattr("lbm.reasoning.optimum.best", unproven)
     said = "satisfied 3, lost 2; best found: any world loses 1 at least, so the gap is 1"
@@ -953,7 +951,15 @@ def test_the_least_sure_marginal_speaks_for_all_in_lines_and_in_facts():
         "c": about(300.0, False),
         "d": about(9.0, True),
     }
-    found = Marginals(dict.fromkeys([*known, "e"], 0.5), "sampled", "logical", 1.0, None, known, 8, "so")
+    found = Marginals(
+        dict.fromkeys([*known, "e"], 0.5),
+        known,
+        method="sampled",
+        distribution="logical",
+        temperature=1.0,
+        sweeps=8,
+        note="so",
+    )
     lines, facts = said_by(found)
     assert lines[6].startswith("NOT CONVERGED: 64 chains, 8 sweeps each")
     assert "effective size 300" in lines[6]

@@ -16,7 +16,7 @@ from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import load_theory
 from lbm.machine.store import load, save
 from lbm.machine.translate import translate
-from lbm.reasoning.proof import Verdict
+from lbm.reasoning.answers import Proof
 from lbm.views.commands import shared
 from lbm.views.entry import main
 from tests.strategies import weights
@@ -307,14 +307,17 @@ def test_check_without_an_answer_exits_with_3(lbm, write):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "words"),
+    ("why", "words"),
     [
-        (Verdict(False), "unsatisfiable; no clash was found within 60 seconds"),
-        (Verdict(False, (0, 1)), "fewer may do, but not within 60 seconds"),
+        ((), "unsatisfiable; no clash was found within 60 seconds"),
+        ((0, 1), "fewer may do, but not within 60 seconds"),
     ],
 )
-def test_check_says_what_it_did_not_have_the_time_for(lbm, write, monkeypatch, verdict, words):
-    monkeypatch.setattr("lbm.reasoning.search.satisfy.prove", lambda theory, seconds: verdict)
+def test_check_says_what_it_did_not_have_the_time_for(lbm, write, monkeypatch, why, words):
+    def unfinished(theory, budget):
+        return Proof("unsatisfiable", why, theory=theory)
+
+    monkeypatch.setattr("lbm.reasoning.search.satisfy.prove", unfinished)
     status, out, _ = lbm("check", write("a.lbm", "a\n~a"))
     assert status == 1
     assert words in out

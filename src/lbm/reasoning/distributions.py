@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from lbm.arrays import Bools
 from lbm.errors import WeightError, WrongDistribution
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import exponent
 from lbm.reasoning.components.whole import How
 from lbm.reasoning.exact import Exact
@@ -39,11 +39,7 @@ class Distribution(ABC):
 
     name: ClassVar[str]
     temperature: float
-
-    @property
-    @abstractmethod
-    def said_confidence(self) -> float | None:
-        """The confidence c, where it means something."""
+    confidence: float | None
 
     @abstractmethod
     def exactly(self, budget: Budget) -> Exact | Wells:
@@ -76,13 +72,9 @@ class Logical(Distribution):
     theory: Theory
     known: Known
     temperature: float = 1.0
+    confidence: None = None  # models are counted, not wells
 
     name: ClassVar = "logical"
-
-    @property
-    def said_confidence(self) -> None:
-        """There is none: models are counted, not wells."""
-        return
 
     def exactly(self, budget: Budget) -> Exact:
         """Return exact answers about the models."""
@@ -130,11 +122,6 @@ class OfMachine(Distribution):
     temperature: float = 1.0
 
     name: ClassVar = "machine"
-
-    @property
-    def said_confidence(self) -> float:
-        """The confidence c."""
-        return self.confidence
 
     @property
     def _options(self) -> dict[str, float]:

@@ -24,19 +24,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from lbm.arrays import Bools
 from lbm.errors import NoWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.budget import LEAST
+from lbm.reasoning.answers import Models
 from lbm.reasoning.components import whole
-from lbm.reasoning.components.answers import Bools, Models, check_room, listed, unpack, words_for
 from lbm.reasoning.components.apart import Split, assume, exponent, split_of
+from lbm.reasoning.components.rows import check_room, unpack
 from lbm.reasoning.components.whole import How, check_world, either_way
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import no_worlds
-
-_BLAME: Final = 60.0  # seconds for finding out whether evidence or theory leaves no world
 
 METHODS: Final = ("auto", "cubes", "enumeration", "elimination")
 """How a component may be solved; auto: by the first of the others that fits, or by cases."""
@@ -91,10 +90,11 @@ class Exact:
         keep = None if kept is None else frozenset(kept)
         total = 0 if split is None else whole.count(split, keep, self.how)
         if split is None or not total:
-            return listed(names, np.zeros((0, words_for(len(names))), np.uint64), complete=True)
+            return Models(names, np.zeros((0, len(names)), bool), complete=True)
         number = total if limit is None else min(limit, total)
         check_room(number, len(names))
-        return listed(names, whole.worlds(split, names, keep, number, self.how), complete=number == total)
+        rows = whole.worlds(split, names, keep, number, self.how)
+        return Models(names, unpack(rows, len(names)), complete=number == total)
 
     def log_partition(self, given: Formula | None = None) -> float:
         """Return log Z, Z = Σ exp(score(x)/τ) over the models that keep the evidence.
@@ -165,7 +165,7 @@ class Exact:
         if found is None:
             raise self.nothing(given)
         _, total, rows = found
-        worlds = listed(atoms, rows, complete=len(rows) == total)
+        worlds = Models(atoms, unpack(rows, len(atoms)), complete=len(rows) == total)
         return self.theory.score(worlds[0]), worlds
 
     def draw(self, n: int, rng: np.random.Generator, given: Formula | None = None) -> Bools:
@@ -188,7 +188,7 @@ class Exact:
 
     def nothing(self, given: Formula | None) -> NoWorlds:
         """Return the error for a theory and evidence that leave no world, naming which of them it is."""
-        return no_worlds(self.theory, given, self.how.budget.at_most(_BLAME).at_least(LEAST))
+        return no_worlds(self.theory, given, self.how.budget)
 
     def _split(
         self, given: Formula | None, *, soft: bool = True, first: tuple[str, ...] = ()

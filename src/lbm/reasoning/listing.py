@@ -11,17 +11,18 @@ import heapq
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import propagated
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.answers import Models
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.solvers.sat import SOLVER, Clause
@@ -35,16 +36,6 @@ RENEWED: Final = 20
 OPEN: Final = 64
 """Parts that may all have a solver at once: each of them takes megabytes of addresses, however small."""
 
-Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Listing:
-    """Worlds, shape (worlds, names), in lexicographic order, and whether there are more; None: not known."""
-
-    rows: Bools
-    more: bool | None
-
 
 def first_models(
     theory: Theory | Problem,
@@ -53,14 +44,14 @@ def first_models(
     *,
     given: Formula | None = None,
     budget: Budget = NO_LIMIT,
-) -> Listing:
+) -> Models:
     """Return the first ``limit`` models that keep ``given``, as their distinct restrictions to ``names``.
 
     Out of time, those found so far, which are the first ones all the same; if none was, NoAnswer is raised.
     """
     problem = Problem.of(theory, given)
     clauses = list(problem.written(budget).rows())
-    nothing = Listing(np.zeros((0, len(names)), bool), False)
+    nothing = Models(tuple(names), np.zeros((0, len(names)), bool), complete=True)
     known = propagated(clauses, lambda: _look(budget))
     if known is None:
         return nothing
@@ -78,7 +69,7 @@ def first_models(
         world = dict.fromkeys(range(1, len(problem.atoms) + 1), False) | fixed
         for part in parts:
             world.update(zip(part.variables, part.rows[0], strict=True))
-        _check(problem, [world[i] for i in range(1, len(problem.atoms) + 1)])
+        problem.demand([world[i] for i in range(1, len(problem.atoms) + 1)])
         free = set(kept).difference(fixed, *(part.variables for part in parts))
         places = [i for i, variable in enumerate(kept) if variable in free]
         first = np.array([[world[variable] for variable in kept]], bool).reshape(1, len(kept))
@@ -87,18 +78,14 @@ def first_models(
     if len(names) == len(problem.atoms):
         order = np.argsort(kept)
         for row in rows:
-            _check(problem, row[order].tolist())
-    return Listing(rows[:limit], None if late and len(rows) <= limit else len(rows) > limit)
+            problem.demand(row[order].tolist())
+    in_time = not late or len(rows) > limit
+    return Models(tuple(names), rows[:limit], complete=in_time and len(rows) <= limit, in_time=in_time)
 
 
 def _look(budget: Budget) -> None:
     if budget.spent():
         raise NoAnswer("no model was found within the seconds allowed: allow more")
-
-
-def _check(problem: Problem, values: Sequence[bool]) -> None:
-    if not problem.is_model(values):
-        raise RuntimeError("the solver's model breaks a formula: its clauses do not say what the theory says")
 
 
 # --- parts that share no variable ------------------------------------------------------------------

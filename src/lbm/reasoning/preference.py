@@ -8,7 +8,7 @@ from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.problem import Judged, Problem
+from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import smallest
 from lbm.reasoning.search.routes import find
 
@@ -57,7 +57,7 @@ def why_preferred(
     problem = whole.given(~query)
     against = problem.evidence
     assert against is not None
-    witnesses: list[Judged] = []  # worlds without the query; what keeps one of them cheap gives no reason
+    witnesses: list[Candidate] = []  # worlds without the query; what keeps one of them cheap gives no reason
 
     def suffice(numbers: Iterable[int]) -> bool | None:
         kept = sorted(numbers)
@@ -87,7 +87,9 @@ def _checked(theory: Theory | Problem, query: Formula, given: Formula | None) ->
     return Problem.of(theory, given)
 
 
-def _loses_more(problem: Problem, lost: int, bound: int, budget: Budget) -> tuple[bool | None, Judged | None]:
+def _loses_more(
+    problem: Problem, lost: int, bound: int, budget: Budget
+) -> tuple[bool | None, Candidate | None]:
     """Return whether every world loses more than ``lost``, or else one that loses at most ``bound``.
 
     None: neither was proven in time.

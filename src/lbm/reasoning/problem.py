@@ -16,8 +16,8 @@ from threading import Lock
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.errors import UnknownAtom
 from lbm.knowledge.clauses import Clauses, OnStep, as_clause, definitional, whole_numbers
 from lbm.knowledge.formula import Formula, atoms_of, holds
@@ -28,8 +28,6 @@ from lbm.knowledge.weighted import check_cells, clausal, conjuncts, counter_cell
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.solvers.sat import Clause, Session, turn
 
-Bools = NDArray[np.bool_]
-
 MANY_CELLS: Final = 50_000
 """Counter cells past which it takes long to write down the clauses, and to read them.
 
@@ -37,6 +35,7 @@ A search gives them no more than half of its time; simple worlds and chains are 
 """
 
 _LOOK: Final = 1000  # formulae that become clauses between two looks at the clock
+_TOGETHER: Final = 1 << 24  # clauses times worlds that are looked at together
 _WHOLE: Final = 1 << 62  # sums of weights up to which they are kept in 64 bits
 
 _T = TypeVar("_T")
@@ -69,7 +68,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Candidate:
     """A world, the numbers of the statements it breaks, and the weight it loses times 10^digits.
 
     ``keeps``: whether it keeps the evidence and every hard formula.
@@ -267,6 +266,31 @@ class Problem:
         """Return whether a world satisfies every hard formula and the evidence."""
         return bool((self.truth(values) | ~self._ready.hard).all()) and self._keeps(values)
 
+    def are_models(self, worlds: Bools) -> Bools:
+        """Return which worlds, shape (worlds, atoms), satisfy every hard formula and the evidence."""
+        columns = dict(zip(self.theory.atoms, worlds.T, strict=True))
+        clauses, others = self.flat
+        clauses = clauses.where(self._ready.hard[clauses.owners])
+        formulae = [formula for number, formula in others.items() if self._ready.hard[number]]
+        found = np.full(len(worlds), bool(clauses.sizes.all()))
+        for formula in formulae if self.evidence is None else [self.evidence, *formulae]:
+            found &= np.broadcast_to(holds(formula, columns), len(worlds))
+        starts, values = clauses.starts, np.ascontiguousarray(worlds.T)
+        step = max(1, _TOGETHER // max(1, len(worlds)))
+        for begin in range(0, len(clauses) if found.any() else 0, step):
+            end = min(len(clauses), begin + step)
+            part = clauses.literals[starts[begin] : starts[end]]
+            true = values[np.abs(part) - 1] == (part > 0)[:, None]
+            found &= np.logical_or.reduceat(true, starts[begin:end] - starts[begin], axis=0).all(axis=0)
+        return found
+
+    def demand(self, values: Sequence[bool]) -> None:
+        """Raise unless a solver's world is a model."""
+        if not self.is_model(values):
+            raise RuntimeError(
+                "the solver's model breaks a formula: its clauses do not say what the theory says"
+            )
+
     def _keeps(self, values: Sequence[bool] | Bools) -> bool:
         """Return whether a world satisfies the evidence."""
         if self.evidence is None:
@@ -332,7 +356,7 @@ class Problem:
                 return None
         return found
 
-    def look(self, values: Sequence[bool]) -> Judged:
+    def look(self, values: Sequence[bool]) -> Candidate:
         """Return what a world keeps and loses."""
         values = tuple(values)
         keeps = self._keeps(values)
@@ -340,7 +364,7 @@ class Problem:
         broken: list[int] = np.flatnonzero(self.truth(values) != self._ready.positive).tolist()
         weights = self.weights
         lost = sum(abs(weights[number]) for number in broken)
-        return Judged(values, keeps and all(weights[number] for number in broken), tuple(broken), lost)
+        return Candidate(values, keeps and all(weights[number] for number in broken), tuple(broken), lost)
 
     @cached_property
     def positive(self) -> int:
@@ -357,7 +381,7 @@ class Problem:
                 total[lost] += abs(weight)
         return total.tolist()
 
-    def lost_by(self, world: Judged, numbers: frozenset[int]) -> float:
+    def lost_by(self, world: Candidate, numbers: frozenset[int]) -> float:
         """Return what a world loses of some statements only; infinity if a hard one of them is broken."""
         weights = [abs(self.weights[number]) for number in world.broken if number in numbers]
         return sum(weights) if all(weights) else math.inf

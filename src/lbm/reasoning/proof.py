@@ -7,69 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from lbm.errors import NoAnswer, NoWorlds
-from lbm.knowledge.formula import CARDINALITIES, Formula, holds, postorder
+from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.budget import NO_LIMIT, Budget
+from lbm.reasoning.answers import Proof
+from lbm.reasoning.budget import LEAST, NO_LIMIT, Budget
 from lbm.reasoning.problem import MANY_CELLS, Problem
 from lbm.reasoning.solvers.sat import Meanwhile, Solver
 
 _SIMPLE: Final = 64  # simple worlds that are tried, and at most as many more
+_BLAME: Final = 60.0  # seconds for finding out whether evidence or theory leaves no world
 _EACH: Final = 8  # of them for each cardinality
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a proof says of the hard formulae of a theory.
-
-    Attributes
-    ----------
-    satisfiable
-        Whether some world keeps them all; None: no answer in time.
-    clash
-        Numbers of statements that no world keeps together; empty if there are none, or none was
-        found in time.
-    minimal
-        Whether every member of ``clash`` is proven necessary: without it the others can be kept.
-    """
-
-    satisfiable: bool | None
-    clash: tuple[int, ...] = ()
-    minimal: bool = False
-
-    def facts(self) -> dict[str, Any]:
-        """Return the verdict as plain data for JSON; without a clash nothing is said of its being minimal."""
-        return {
-            "satisfiable": self.satisfiable,
-            "clash": list(self.clash),
-            "minimal": self.minimal if self.clash else None,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """Whether a formula is true in every model that keeps the evidence, with a proof either way.
-
-    Attributes
-    ----------
-    holds
-        None: no answer in time.
-    world
-        If it does not hold: a model that keeps the evidence and in which it is false.
-    why
-        If it holds: numbers of hard statements that entail it, together with the evidence.
-    minimal
-        Whether every member of ``why`` is proven necessary.
-    """
-
-    holds: bool | None
-    world: dict[str, bool] | None = None
-    why: tuple[int, ...] = ()
-    minimal: bool = False
 
 
 def satisfiable(
@@ -122,11 +73,7 @@ def simple_model(problem: Problem) -> list[bool] | None:
             column[atoms] = False
             column[rng.permutation(atoms)[: node.label]] = True
         drawn = np.concatenate([drawn, exact], axis=1)
-    rows = dict(zip(theory.atoms, drawn, strict=True))
-    good = np.ones(drawn.shape[1], bool)
-    for formula in formulae:
-        good &= np.asarray(holds(formula, rows), bool)
-    for column in np.flatnonzero(good).tolist():
+    for column in np.flatnonzero(problem.are_models(drawn.T)).tolist():
         values: list[bool] = drawn[:, column].tolist()
         if problem.is_model(values):
             return values
@@ -166,30 +113,6 @@ def refuted_literals(
     return found
 
 
-def entailed(
-    theory: Theory | Problem,
-    query: Formula,
-    *,
-    given: Formula | None = None,
-    why: bool = True,
-    budget: Budget = NO_LIMIT,
-) -> Ruling:
-    """Return whether ``query`` is true in every model that keeps ``given``.
-
-    If there is no such model the answer is yes. Without ``why`` no reasons are looked for.
-
-    >>> from lbm.knowledge.parser import parse
-    >>> entailed(Theory(["a -> b", "c", "b -> d"]), parse("d"), given=parse("a")).why
-    (0, 2)
-    """
-    problem = Problem.of(theory, given).given(~query)
-    answer, values = _decide(problem, budget)
-    if answer is not False:
-        return Ruling(None if answer is None else False, None if values is None else problem.named(values))
-    found = _shrink(problem, budget) if why else Verdict(False)
-    return Ruling(True, None, found.clash, found.minimal)
-
-
 def clash(theory: Theory | Problem, *, budget: Budget = NO_LIMIT) -> tuple[int, ...] | None:
     """Return a clash (minimal unsatisfiable subset, MUS): hard statements that no world satisfies together.
 
@@ -199,33 +122,40 @@ def clash(theory: Theory | Problem, *, budget: Budget = NO_LIMIT) -> tuple[int, 
     >>> clash(Theory(["a", "c -> a", "a -> b", (3, "c"), "~b"]))
     (0, 2, 4)
     """
-    verdict = prove(theory, budget=budget)
-    if verdict.satisfiable is None or (not verdict.satisfiable and not verdict.minimal):
-        return None
-    return verdict.clash
+    found = prove(theory, budget=budget)
+    return found.why if found.satisfiable or found.minimal else None
 
 
 def prove(
     theory: Theory | Problem,
     *,
     given: Formula | None = None,
+    why: bool = True,
     budget: Budget = NO_LIMIT,
     meanwhile: Meanwhile | None = None,
-) -> Verdict:
-    """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows.
+) -> Proof:
+    """Return whether the hard formulae are satisfiable, by which world, or the clash as small as time allows.
 
     With ``given``, whether some world keeps them and the evidence; a clash then is one with the evidence.
-    ``meanwhile`` is called, over and over, while the solver works: it may return a world.
+    Without ``why`` none is looked for. ``meanwhile`` is called, over and over, while the solver works: it may
+    return a world.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> prove(Theory(["a -> b", "c", "b -> d"]), given=parse("a & ~d")).why
+    (0, 2)
     """
     problem = Problem.of(theory, given)
-    answer, _ = _decide(problem, budget, meanwhile)
-    if answer is not False:
-        return Verdict(answer)
-    return _shrink(problem, budget)
+    answer, values = _decide(problem, budget, meanwhile)
+    if answer is False:
+        clash, minimal = _shrink(problem, budget) if why else ((), False)
+        return Proof("unsatisfiable", clash, minimal, theory=problem.theory)
+    world = None if values is None else problem.named(values)
+    return Proof("satisfiable" if answer else None, world=world, theory=problem.theory)
 
 
 def no_worlds(theory: Theory | Problem, given: Formula | None, budget: Budget) -> NoWorlds:
     """Return the error for a theory and evidence that leave no world, naming which of them it is."""
+    budget = budget.at_most(_BLAME).at_least(LEAST)
     if given is not None and satisfiable(theory, budget=budget) is False:
         given = None
     return NoWorlds(given)
@@ -245,20 +175,19 @@ def _decide(
         return None, None
     if values is None or isinstance(values, bool):
         return values, None
-    if not problem.is_model(values):
-        raise RuntimeError("the solver's model breaks a formula: its clauses do not say what the theory says")
+    problem.demand(values)
     return True, values
 
 
-def _shrink(problem: Problem, budget: Budget) -> Verdict:
-    """Return a clash of statements known to be unsatisfiable, every member proven necessary if time allows.
+def _shrink(problem: Problem, budget: Budget) -> tuple[tuple[int, ...], bool]:
+    """Return a clash of statements known to be unsatisfiable, and whether every member is proven necessary.
 
     A selector turns each statement on; a solver that refuses a set of selectors names those it used.
     """
     try:
         written = problem.written(budget)
     except NoAnswer:
-        return Verdict(False)
+        return (), False
     owners, free = written.owners.tolist(), written.variables + 1
     numbers = [number for number in owners if number >= 0]
     selectors = range(free, free + len(numbers))
@@ -269,7 +198,7 @@ def _shrink(problem: Problem, budget: Budget) -> Verdict:
             for number, clause in zip(owners, written.rows(), strict=True)
         )
         if solver.solve(selectors) is not False:
-            return Verdict(False)
+            return (), False
         kept = solver.core()
 
         def clash(some: list[int]) -> Collection[int] | bool | None:
@@ -282,7 +211,7 @@ def _shrink(problem: Problem, budget: Budget) -> Verdict:
             return set(kept)
 
         found, minimal = smallest([[selector] for selector in kept], clash)
-        return Verdict(False, tuple(sorted(numbers[selector - free] for selector in found)), minimal)
+        return tuple(sorted(numbers[selector - free] for selector in found)), minimal
 
 
 def smallest(

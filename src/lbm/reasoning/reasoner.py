@@ -17,15 +17,16 @@ from functools import update_wrapper
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
+from lbm.arrays import Bools
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.answer import Answer, Draws, Marginals
+from lbm.reasoning.answers import Answer, Best, DistributionResult, Draws, Marginals, Models, Proof, Worlds
 from lbm.reasoning.assign import assign
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
-from lbm.reasoning.components.answers import MAX_LISTED, Bools, Models, Worlds, check_room
+from lbm.reasoning.components.rows import MAX_LISTED, check_room
 from lbm.reasoning.components.trees import Trees, Weighed
 from lbm.reasoning.components.whole import How
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
@@ -33,16 +34,15 @@ from lbm.reasoning.exact import Exact, check_listed
 from lbm.reasoning.problem import Known, Problem
 from lbm.reasoning.proof import satisfiable
 from lbm.reasoning.solvers.aside import ganak_installed
-from lbm.reasoning.status import Settled, follows, prefer, settle
+from lbm.reasoning.status import follows, prefer, settle
 
 if TYPE_CHECKING:
     import numpy as np
 
     from lbm.machine.rbm import Machine
-    from lbm.reasoning.optimum import Best
-    from lbm.reasoning.sampling.diagnostics import Estimate
     from lbm.reasoning.sampling.estimates import Ran
     from lbm.reasoning.sampling.runs import Limits
+    from lbm.reasoning.sampling.targets import Target
     from lbm.reasoning.sampling.uniformity import Distance
 
 Evidence = Formula | str | Mapping[str, Any] | None
@@ -61,22 +61,38 @@ _FOR_STATUS: Final = 0.25  # of the time for an answer, before its probability i
 _FOR_CHAINS: Final = 0.8  # of what is then left
 
 _P = ParamSpec("_P")
+_O = TypeVar("_O", bound=DistributionResult)
 _T = TypeVar("_T")
 _Said_co = TypeVar("_Said_co", covariant=True)
-_Run = tuple[_T, bool, "Ran"]  # what chains found, whether it can be relied upon, and how they ran
+_Run = Callable[["Target", str, "Limits"], tuple[_O, "Ran"]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Effort:
-    """How an answer is looked for, and for how long."""
+class _Asked:
+    """What is asked about, given which evidence, how an answer is looked for, and for how long."""
 
+    about: Distribution
+    given: Formula | None
     method: str
     sweeps: int | None
     budget: Budget
     rng: np.random.Generator
 
-    def either(self, exactly: Callable[[Budget], _T], by_chains: Callable[[str], _T]) -> _T:
-        """Return an exact answer or, if that is too much or not wanted, one by chains, told the reason.
+    @property
+    def said(self) -> dict[str, Any]:
+        """What an answer says of the distribution."""
+        return {
+            "distribution": self.about.name,
+            "temperature": self.about.temperature,
+            "confidence": self.about.confidence,
+        }
+
+    def settled(self) -> dict[str, bool]:
+        """Return the atoms that chains leave out, since the evidence settles them."""
+        return self.about.settled(self.given, self.budget)
+
+    def either(self, exactly: Callable[[Budget], _T], otherwise: Callable[[str], _T]) -> _T:
+        """Return an exact answer or, if that is too much or not wanted, another one, told the reason.
 
         Where both are allowed, the exact one has half of the time.
         """
@@ -90,29 +106,42 @@ class _Effort:
                 note = (
                     str(error) if isinstance(error, TooManyWorlds) else "that takes more time than there is"
                 )
-        return by_chains(note)
+        return otherwise(note)
 
-    def chains(
-        self, about: Distribution, run: Callable[[str, Bools | None, Limits], _Run[_T]], note: str
-    ) -> tuple[_T, int, str, str]:
-        """Return what chains say, after how many sweeps, how they ran, and the note.
+    def answer(
+        self,
+        exactly: Callable[[Budget], _O],
+        by_chains: _Run[_O],
+        *,
+        query: Formula | None = None,
+        share: float = 1.0,
+    ) -> _O:
+        """Return an exact answer or one by chains, in this share of the time that is then left.
 
-        ``run`` gets the method, worlds to begin in beside those that are known, and limits. Where plain
-        chains do not agree, tempered ones follow, and begin where some of the plain ones ended.
+        ``by_chains`` gets what chains run on, their method and their limits, and returns the answer with how
+        they ran. Where plain chains do not agree, tempered ones follow, and begin where some of them ended.
         """
+        return self.either(exactly, lambda note: self._by_chains(by_chains, note, query, share))
+
+    def _by_chains(self, run: _Run[_O], note: str, query: Formula | None, share: float) -> _O:
         from lbm.reasoning.sampling import runs
 
-        limits = runs.Limits(self.sweeps, self.budget)
+        limits = runs.Limits(self.sweeps, self.budget.part(share))
         chosen = self.method in ("collapsed", "tempered", "gibbs")
+        tempering = not chosen and self.sweeps is None and self.about.name == "logical"
+
+        def ran(how: str, ends: Bools | None, limits: Limits) -> tuple[_O, Bools]:
+            target = self.about.target(query, self.given, how, self.rng, self.budget, ends)
+            found, ran = run(target, how, limits)
+            return replace(found, sweeps=ran.sweeps), ran.ends
+
         how = self.method if chosen else "collapsed"
-        tempering = not chosen and self.sweeps is None and about.name == "logical"
-        found, good, ran = run(how, None, replace(limits, **_FIRST_TRY) if tempering else limits)
-        if tempering and not good and not self.budget.spent():
+        found, ends = ran(how, None, replace(limits, **_FIRST_TRY) if tempering else limits)
+        if tempering and not found.converged and not limits.budget.spent():
             note = "; ".join(filter(None, [note, "plain chains did not agree"]))
             with suppress(NoAnswer):  # too late: then what plain chains say must do
-                found, _, ran = run("tempered", ran.ends, limits)
-                how = "tempered"
-        return found, ran.sweeps, how, note
+                found, _ = ran("tempered", ends, limits)
+        return replace(found, note=note)
 
 
 class Reasoner:
@@ -247,10 +276,9 @@ class Reasoner:
         found = first_models(
             self._problem, names, most if limit is None else limit, given=given, budget=budget
         )
-        if limit is None and found.more:
+        if limit is None and found.in_time and not found.complete:
             check_room(most + 1, len(names))
-        found.rows.setflags(write=False)
-        return Models(names, found.rows, complete=found.more is False, in_time=found.more is not None)
+        return found
 
     def best(
         self,
@@ -345,18 +373,14 @@ class Reasoner:
         mode: str = "preferred",
         why: bool = False,
         seconds: float | None = SECONDS,
-    ) -> Settled:
+    ) -> Proof:
         """Return what is proven of a formula, with its reasons or a world that speaks against it."""
         _check_choice("mode", mode, MODES)
         asked, evidence = self._formula(query, "query"), self._evidence(given)
-        preferred = mode == "preferred"
-        found = settle(
-            self._problem, asked, given=evidence, preferred=preferred, why=why, budget=Budget.of(seconds)
-        )
+        found = settle(self._problem, asked, given=evidence, mode=mode, why=why, budget=Budget.of(seconds))
         if found.status is None:
             raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
-        reasons = tuple(self.theory.statements[number] for number in found.why)
-        return replace(found, mode=mode, given=evidence, reasons=reasons)
+        return found
 
     # -- probabilities --
 
@@ -409,74 +433,45 @@ class Reasoner:
         undecided
         exact; logical distribution, temperature 1
         """
-        asked, evidence = self._formula(query, "query"), self._evidence(given)
-        about = self._about(distribution, temperature, confidence)
-        effort = _effort(method, sweeps, seconds, seed)
-        if about.name == "logical" and method in ("auto", "exact") and not why:
-            weighed = self._weighed(asked, evidence, temperature, effort.budget)
+        asked = self._formula(query, "query")
+        question = self._question(given, distribution, temperature, confidence, method, sweeps, seconds, seed)
+        evidence, budget, logical = question.given, question.budget, distribution == "logical"
+
+        def known(found: float, status: str | None = None) -> Answer:
+            return Answer(asked, evidence, found, (found, found), status, method="exact", **question.said)
+
+        if logical and method in ("auto", "exact") and not why:
+            weighed = self._weighed(asked, evidence, temperature, budget)
             if weighed is not None:
-                found = weighed.probability
-                return Answer(
-                    asked, evidence, found, (found, found), weighed.status, "exact", "logical", temperature
-                )
+                return known(weighed.probability, weighed.status)
         try:
-            settled = settle(
-                self._problem,
-                asked,
-                given=evidence,
-                preferred=False,
-                why=why,
-                budget=effort.budget.part(_FOR_STATUS),
-            )
+            part = budget.part(_FOR_STATUS)
+            settled = settle(self._problem, asked, given=evidence, mode="entailed", why=why, budget=part)
         except NoWorlds:
-            if about.name == "logical":
+            if logical:
                 raise
-            settled = Settled(None)  # in a machine, worlds that break hard formulae have their share too
+            settled = Proof(None)  # in a machine, worlds that break hard formulae have their share too
 
-        def exactly(budget: Budget) -> dict[str, Any]:
-            found = about.exactly(budget).probability(asked, evidence)
-            return {"probability": found, "interval": (found, found), "method": "exact"}
+        def exactly(budget: Budget) -> Answer:
+            return known(question.about.exactly(budget).probability(asked, evidence))
 
-        def by_chains(note: str) -> dict[str, Any]:
+        def by_chains(target: Target, _: str, limits: Limits) -> tuple[Answer, Ran]:
             from lbm.reasoning.sampling import estimates
 
-            known = about.settled(evidence, effort.budget)
+            left = assign(asked, question.settled(), budget)
+            found, ran = estimates.ask(target, left, question.rng, limits)
+            interval = found.low, found.high
+            said = {"method": "sampled", "estimate": found, **question.said}
+            return Answer(asked, evidence, found.probability, interval, None, **said), ran
 
-            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[Estimate]:
-                target = about.target(asked, evidence, how, effort.rng, effort.budget, ends)
-                told, ran = estimates.ask(target, assign(asked, known, effort.budget), effort.rng, limits)
-                return told, told.converged, ran
-
-            # Whatever chains leave of the time is for the status.
-            part = replace(effort, budget=effort.budget.part(_FOR_CHAINS))
-            found, done, _, note = part.chains(about, run, note)
-            return {
-                "probability": found.probability,
-                "interval": (found.low, found.high),
-                "method": "sampled",
-                "estimate": found,
-                "sweeps": done,
-                "note": note,
-            }
-
-        if about.name == "logical" and settled.status in ("entailed", "refuted"):
-            found = float(settled.status == "entailed")
-            parts: dict[str, Any] = {"probability": found, "interval": (found, found), "method": "exact"}
-        else:
-            parts = effort.either(exactly, by_chains)
+        if logical and settled.status in ("entailed", "refuted"):
+            answer = known(float(settled.status == "entailed"))
+        else:  # whatever chains leave of the time is for the status
+            answer = question.answer(exactly, by_chains, query=asked, share=_FOR_CHAINS)
         if settled.status == "undecided":
-            settled = prefer(settled, self._problem, asked, given=evidence, why=why, budget=effort.budget)
-        return Answer(
-            query=asked,
-            given=evidence,
-            status=settled.status,
-            distribution=about.name,
-            temperature=about.temperature,
-            confidence=about.said_confidence,
-            reasons=tuple(self.theory.statements[number] for number in settled.why) if why else None,
-            minimal=settled.minimal,
-            **parts,
-        )
+            settled = prefer(settled, self._problem, why=why, budget=budget)
+        reasons = settled.reasons if why else None
+        return replace(answer, status=settled.status, reasons=reasons, minimal=settled.minimal)
 
     def _weighed(
         self, query: Formula, given: Formula | None, temperature: float, budget: Budget
@@ -523,28 +518,22 @@ class Reasoner:
         b  0.5
         exact; logical distribution, temperature 1
         """
-        evidence = self._evidence(given)
-        about = self._about(distribution, temperature, confidence)
-        effort = _effort(method, sweeps, seconds, seed)
-        said = about.name, about.temperature, about.said_confidence
+        question = self._question(given, distribution, temperature, confidence, method, sweeps, seconds, seed)
 
-        def by_chains(note: str) -> Marginals:
+        def exactly(budget: Budget) -> Marginals:
+            chances = question.about.exactly(budget).marginals(question.given)
+            return Marginals(chances, method="exact", **question.said)
+
+        def by_chains(target: Target, _: str, limits: Limits) -> tuple[Marginals, Ran]:
             from lbm.reasoning.sampling import estimates
 
-            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[dict[str, Estimate]]:
-                target = about.target(None, evidence, how, effort.rng, effort.budget, ends)
-                told, ran = estimates.marginals(target, effort.rng, limits)
-                return told, all(one.converged for one in told.values()), ran
-
-            each, done, _, note = effort.chains(about, run, note)
-            chances = {name: float(value) for name, value in about.settled(evidence, effort.budget).items()}
+            each, ran = estimates.marginals(target, question.rng, limits)
+            chances = {name: float(value) for name, value in question.settled().items()}
             chances.update((name, found.probability) for name, found in each.items())
             ordered = {name: chances[name] for name in self.theory.atoms}
-            return Marginals(ordered, "sampled", *said, each, done, note)
+            return Marginals(ordered, each, method="sampled", **question.said), ran
 
-        return effort.either(
-            lambda budget: Marginals(about.exactly(budget).marginals(evidence), "exact", *said), by_chains
-        )
+        return question.answer(exactly, by_chains)
 
     def log_partition(
         self,
@@ -572,24 +561,26 @@ class Reasoner:
         >>> abs(about - 1.098612) < 5 * about.error
         True
         """
-        evidence = self._evidence(given)
-        about = self._about(distribution, temperature, confidence)
-        effort = _effort(method, None, seconds, seed, ("auto", "exact", POPULATION))
+        methods = "auto", "exact", POPULATION
+        question = self._question(
+            given, distribution, temperature, confidence, method, None, seconds, seed, methods
+        )
+        about, evidence, budget = question.about, question.given, question.budget
         if not isinstance(about, Logical):
             if method == POPULATION:
                 raise WrongDistribution(
                     "population annealing weighs models of a theory, not the worlds of a machine: "
                     "ask for method='exact'"
                 )
-            return about.exactly(effort.budget).log_partition(evidence)
+            return about.exactly(budget).log_partition(evidence)
 
         def by_population(note: str) -> float:
             from lbm.reasoning.sampling.partition import log_partition
 
-            split = about.exactly(effort.budget).possible(evidence)
-            return log_partition(split, temperature, effort.rng, effort.budget, note)
+            split = about.exactly(budget).possible(evidence)
+            return log_partition(split, temperature, question.rng, budget, note)
 
-        return effort.either(lambda budget: about.exactly(budget).log_partition(evidence), by_population)
+        return question.either(lambda budget: about.exactly(budget).log_partition(evidence), by_population)
 
     def log_probability(
         self,
@@ -640,46 +631,40 @@ class Reasoner:
         """
         if n < 1:
             raise ValueError(f"n is a number of draws from 1 up, got {n}")
-        evidence = self._evidence(given)
-        about = self._about(distribution, temperature, confidence)
-        effort = _effort(method, sweeps, seconds, seed, (*METHODS, FAST))
-        names = self.theory.atoms
+        methods = *METHODS, FAST
+        question = self._question(
+            given, distribution, temperature, confidence, method, sweeps, seconds, seed, methods
+        )
+        names, rng = self.theory.atoms, question.rng
         check_room(n, len(names))
 
-        def say(array: Bools, how: str, **more: Any) -> Draws:
-            array.setflags(write=False)
-            return Draws(names, array, how, about.name, about.temperature, about.said_confidence, **more)
+        def exactly(budget: Budget) -> Draws:
+            array = question.about.exactly(budget).draw(n, rng, question.given)
+            return Draws(names, array, method="exact", **question.said)
 
-        def by_chains(note: str) -> Draws:
+        def by_chains(target: Target, how: str, limits: Limits) -> tuple[Draws, Ran]:
             import numpy as np
 
             from lbm.reasoning.sampling import estimates
 
-            def run(how: str, ends: Bools | None, limits: Limits) -> _Run[tuple[Any, ...]]:
-                target = about.target(None, evidence, how, effort.rng, effort.budget, ends)
-                states, found, ran = estimates.draw(target, n, effort.rng, limits)
-                return (target.atoms, states, found), found.converged, ran
-
-            (atoms, states, found), done, how, note = effort.chains(about, run, note)
-            columns = dict(zip(atoms, states.T, strict=True))
-            known = about.settled(evidence, effort.budget)
+            states, found, ran = estimates.draw(target, n, rng, limits)
+            columns = dict(zip(target.atoms, states.T, strict=True))
+            known = question.settled()
             array = np.zeros((n, len(names)), bool)
             for i, name in enumerate(names):
                 array[:, i] = columns[name] if name in columns else known[name]
-            return say(array, how, estimate=found, sweeps=done, note=note)
+            return Draws(names, array, method=how, estimate=found, **question.said), ran
 
-        if effort.method == FAST:
+        if method == FAST:
             from lbm.reasoning.search.harvest import harvest
 
-            if about.name != "logical":
+            if distribution != "logical":
                 raise WrongDistribution(
                     "annealing finds models of a theory, not states of a machine: ask for method='collapsed'"
                 )
-            array, done = harvest(self.theory, n, effort.rng, given=evidence, budget=effort.budget)
-            return say(array, FAST, sweeps=done)
-        return effort.either(
-            lambda budget: say(about.exactly(budget).draw(n, effort.rng, evidence), "exact"), by_chains
-        )
+            array, done = harvest(self._problem, n, rng, given=question.given, budget=question.budget)
+            return Draws(names, array, method=FAST, sweeps=done, **question.said)
+        return question.answer(exactly, by_chains)
 
     def uniformity(
         self, draws: Worlds, *, given: Evidence = None, seconds: float | None = SECONDS
@@ -727,6 +712,27 @@ class Reasoner:
             return OfMachine(self.machine, confidence, temperature)
         return Logical(self.theory, self._known, temperature)
 
+    def _question(
+        self,
+        given: Evidence,
+        distribution: str,
+        temperature: float,
+        confidence: float,
+        method: str,
+        sweeps: int | None,
+        seconds: float | None,
+        seed: int | np.random.Generator | None,
+        methods: tuple[str, ...] = METHODS,
+    ) -> _Asked:
+        import numpy as np
+
+        evidence = self._evidence(given)
+        about = self._about(distribution, temperature, confidence)
+        _check_choice("method", method, methods)
+        if sweeps is not None and sweeps < 1:
+            raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
+        return _Asked(about, evidence, method, sweeps, Budget.of(seconds), np.random.default_rng(seed))
+
     def _projected(self, project: Iterable[str] | None) -> Iterable[str] | None:
         """Return the atoms that models are projected to: those asked for, else those the theory shows."""
         if project is None:
@@ -746,21 +752,6 @@ class Reasoner:
         self._problem.check(said, role)  # type: ignore[arg-type]  # which tells what it is not
         assert isinstance(said, Formula)
         return said
-
-
-def _effort(
-    method: str,
-    sweeps: int | None,
-    seconds: float | None,
-    seed: int | np.random.Generator | None,
-    methods: tuple[str, ...] = METHODS,
-) -> _Effort:
-    import numpy as np
-
-    _check_choice("method", method, methods)
-    if sweeps is not None and sweeps < 1:
-        raise ValueError(f"sweeps is a number from 1 up, got {sweeps}")
-    return _Effort(method, sweeps, Budget.of(seconds), np.random.default_rng(seed))
 
 
 # --- the questions as functions of a theory --------------------------------------------------------

@@ -28,15 +28,15 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from lbm.arrays import Floats, Ints
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom, WeightError
 from lbm.knowledge.formula import Formula, atoms_of, conjunction, holds
 from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Machine, inverse_temperature
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.answers import Bools, check_room, how_many
 from lbm.reasoning.components.apart import Component, fall_apart
 from lbm.reasoning.components.cubes import MAX_CUBES, ByCubes
+from lbm.reasoning.components.rows import check_room, how_many
 from lbm.reasoning.components.whole import check_world, either_way
 from lbm.reasoning.landscape.layers import log_sum, shares
 from lbm.reasoning.landscape.parts import LIMIT, MachinePart, States

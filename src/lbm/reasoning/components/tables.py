@@ -13,15 +13,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.clauses import definitional
 from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
 from lbm.knowledge.weighted import check_cells
 from lbm.reasoning.assign import reach
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.answers import (
+from lbm.reasoning.components.apart import Component, exponents
+from lbm.reasoning.components.blocks import LIMIT, truth_table
+from lbm.reasoning.components.rows import (
     Array,
-    Bools,
     Words,
     check_room,
     column_of,
@@ -31,8 +33,6 @@ from lbm.reasoning.components.answers import (
     spread,
     words_for,
 )
-from lbm.reasoning.components.apart import Component, exponents
-from lbm.reasoning.components.blocks import LIMIT, truth_table
 from lbm.reasoning.problem import Known
 
 WIDTH: Final = 20

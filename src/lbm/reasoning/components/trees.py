@@ -18,11 +18,11 @@ from typing import Final
 
 import numpy as np
 
+from lbm.arrays import Bools
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import FALSE, TRUE, Formula, holds
 from lbm.reasoning.assign import assign, reach
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import WHOLE, Component, Split, exponent
 from lbm.reasoning.components.tables import Buckets, Table, narrow_order, start, sum_out, times
 

@@ -22,7 +22,10 @@ from lbm.knowledge.formula import Formula, atoms_of, make
 from lbm.logic.anatomy import view
 from lbm.logic.elimination import Elimination
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.answers import (
+from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
+from lbm.reasoning.components.blocks import LIMIT, Blocks
+from lbm.reasoning.components.cubes import MAX_CUBES, ByCubes
+from lbm.reasoning.components.rows import (
     Words,
     check_room,
     coins,
@@ -32,9 +35,6 @@ from lbm.reasoning.components.answers import (
     spread,
     words_for,
 )
-from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
-from lbm.reasoning.components.blocks import LIMIT, Blocks
-from lbm.reasoning.components.cubes import MAX_CUBES, ByCubes
 from lbm.reasoning.components.tables import Buckets, few
 from lbm.reasoning.problem import Known
 

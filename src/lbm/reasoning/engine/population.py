@@ -75,21 +75,6 @@ class Population:
     betas: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """What several populations say together; errors are standard errors.
-
-    ``log_z`` and ``log_partition`` are as for a population, ``effective_size`` is the sum of theirs.
-    """
-
-    log_z: float
-    log_z_error: float
-    log_partition: float
-    log_partition_error: float
-    effective_size: float
-    populations: int
-
-
 def population_of(
     network: GateNetwork,
     weights: Weights,
@@ -103,7 +88,7 @@ def population_of(
 ) -> Population:
     """Return a population of 64 states for each block, cooled from β = 0 to 1.
 
-    Populations with other lanes, ``64 * blocks`` further on, are independent: ``combined`` makes one estimate
+    Populations with other lanes, ``64 * blocks`` further on, are independent: ``log_mean`` makes one estimate
     of several, with its error.
 
     Parameters
@@ -210,19 +195,6 @@ def _held(weights: Weights, field: tuple[Floats, float], strength: float) -> Wei
     return Weights(numbers, 1.0, constant, weights.reach * weights.unit + strength)
 
 
-def combined(populations: Sequence[Population]) -> Partition:
-    """Return one estimate from independent populations of one size: the mean of sums, not of their logs.
-
-    Errors come from how far they differ; that of a single population is nan.
-    """
-    if not populations:
-        raise ValueError("expected one population or more, got none")
-    log_z, log_z_error = _log_mean([each.log_z for each in populations])
-    log_partition, error = _log_mean([each.log_partition for each in populations])
-    size = sum(each.effective_size for each in populations)
-    return Partition(log_z, log_z_error, log_partition, error, size, len(populations))
-
-
 def next_beta(log_weight: Floats, beta: float, share: float) -> float:
     """Return the greatest β' up to 1 at which exp((β' - β) L) has the relative effective size ``share``."""
 
@@ -260,8 +232,13 @@ def survivors(weights: Floats, u: float) -> Ints:
     return parents
 
 
-def _log_mean(logs: Sequence[float]) -> tuple[float, float]:
-    """Return the log of the mean of numbers given by their logs, and its standard error."""
+def log_mean(logs: Sequence[float]) -> tuple[float, float]:
+    """Return the log of the mean of numbers given by their logs, and its standard error; of one number, nan.
+
+    Sums that independent populations estimate are averaged so, not their logs.
+    """
+    if not logs:
+        raise ValueError("expected one number or more, got none")
     top = max(logs)
     if top == -math.inf:
         return top, math.nan

@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 from scipy.special import expit
 
-from lbm.arrays import Floats, Ints
+from lbm.arrays import Bools, Floats, Ints
 from lbm.machine.rbm import Machine
-from lbm.reasoning.components.answers import Bools
 
 BLOCK: Final = 13
 """States are weighed 2^BLOCK at a time: numbers for so many stay in the cache of a core."""

@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from lbm.arrays import Floats
+from lbm.arrays import Bools, Floats
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Machine
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.answers import Bools, how_many
+from lbm.reasoning.components.rows import how_many
 from lbm.reasoning.landscape.layers import Coins, Defined, Free, Layer, log_sum, shares
 
 LIMIT: Final = 24

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Floats
+from lbm.reasoning.answers import Estimate
 
 CHAINS: Final = 4
 """Chains below which an estimate is never called converged."""
@@ -28,63 +28,6 @@ ESS: Final = 400
 
 KINDS: Final = ("bulk", "mean")
 """What an effective size is about: ranks, which any series has, or the mean of the draws as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A probability estimated from chains, with what is needed to judge it.
-
-    Attributes
-    ----------
-    probability
-        The share of valid states in which the query is true; nan where no state is valid.
-    low, high
-        Its 95 % interval, by Wilson with the effective size as number of trials.
-    effective_size
-        How many independent draws would give the same standard error; nan where that is unknown.
-    r_hat
-        The largest R-hat of the query's series and of the other series that vary; nan where it is unknown.
-    converged
-        Whether there are CHAINS chains or more, and every series has its R-hat below R_HAT and its effective
-        size above ESS.
-    chains, draws
-        The number of chains, and of states that each of them gave.
-    kept
-        The share of states that are valid, and so count.
-    missed
-        A bound on the probability of a place where a world is known and that chains may have missed; the
-        interval allows for it. See ``coverage.py``.
-    place
-        What is known to be there, where that bound keeps the estimate from being called converged.
-    """
-
-    probability: float
-    low: float
-    high: float
-    effective_size: float
-    r_hat: float
-    converged: bool
-    chains: int
-    draws: int
-    kept: float
-    missed: float = 0.0
-    place: str = ""
-
-    def allowing_for(self, missed: float, place: str) -> Estimate:
-        """Return the estimate where a place of at most this probability may have been missed."""
-        if not missed:
-            return self
-        wide = (self.high - self.low) / 2
-        low, high = self.low * (1 - missed), self.high + missed * (1 - self.high)
-        fine = missed <= wide
-        return replace(
-            self,
-            low=low,
-            high=high,
-            converged=self.converged and fine,
-            missed=missed,
-            place="" if fine else place,
-        )
 
 
 class Beside(NamedTuple):

@@ -13,11 +13,11 @@ from lbm.arrays import Bools, Floats
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, atom
 from lbm.knowledge.theory import shown
+from lbm.reasoning.answers import Estimate
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.sampling.coverage import Coverage
 from lbm.reasoning.sampling.diagnostics import (
     Beside,
-    Estimate,
     concluded,
     estimate_sums,
     judged,

@@ -17,7 +17,7 @@ from lbm.reasoning.budget import Budget
 from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.network import LANES
-from lbm.reasoning.engine.population import Population, combined, pinned_population, population_of
+from lbm.reasoning.engine.population import Population, log_mean, pinned_population, population_of
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.proof import find_model
 from lbm.reasoning.sampling.machines import truth
@@ -105,7 +105,7 @@ def log_partition(
     begin = partial(population_of, network, found.weights, seed=seed, blocks=BLOCKS)
     begin = partial(begin, groups=groups_of(network), on_sweeps=budget.tick)
     free = [begin(lane=LANES * BLOCKS * number) for number in range(POPULATIONS)]
-    crowds = [_Crowd.of(free, found.places, found.split.atoms)]
+    crowds = [_Kind.of(free, found.places, found.split.atoms)]
     pins = _Pins(found, seed, budget)
     if network.atoms:
         crowds += [pins.begin(world) for world in found.starts.T[:PINNED]]
@@ -124,16 +124,16 @@ class _Pins:
         self.known, self.seed, self.budget = known, seed, budget
         self.lanes = count(LANES * BLOCKS * POPULATIONS, LANES * PINNED_BLOCKS)
 
-    def begin(self, world: Bools) -> _Crowd:
+    def begin(self, world: Bools) -> _Kind:
         """Return what populations say that begin at a world."""
         network, weights, field = with_field(self.known, world, self.budget)
         begin = partial(pinned_population, network, weights, field, world, seed=self.seed)
         begin = partial(begin, blocks=PINNED_BLOCKS, groups=groups_of(network), on_sweeps=self.budget.tick)
         found = [begin(lane=lane) for lane in islice(self.lanes, PINNED_POPULATIONS)]
-        return _Crowd.of_pinned(found, self.known.places, self.known.split.atoms)
+        return _Kind.of_pinned(found, self.known.places, self.known.split.atoms)
 
 
-def _others(crowds: Sequence[_Crowd], pins: _Pins) -> list[_Crowd]:
+def _others(crowds: Sequence[_Kind], pins: _Pins) -> list[_Kind]:
     """Return what populations find in combinations of places that none has visited so far.
 
     Only places count that some populations never leave and others never enter: each combination of these
@@ -151,7 +151,7 @@ def _others(crowds: Sequence[_Crowd], pins: _Pins) -> list[_Crowd]:
             f"be weighed one by one (limit MAX_FIRM, {MAX_FIRM}): log Z was not estimated"
         )
     theory = hard_theory(pins.known.split)
-    found: list[_Crowd] = []
+    found: list[_Kind] = []
     for inside in product([False, True], repeat=len(firm)):
         sides = list(zip(firm, inside, strict=True))
         if any(all(_meets(crowd.shares[k], side) for k, side in sides) for crowd in (*crowds, *found)):
@@ -168,7 +168,7 @@ def _meets(share: float, side: bool) -> bool:
     return (share if side else 1 - share) >= 0.5
 
 
-class _Crowd(NamedTuple):
+class _Kind(NamedTuple):
     """What populations of one kind say together, and the share of their models in each place."""
 
     log: float
@@ -178,17 +178,18 @@ class _Crowd(NamedTuple):
     shares: list[float]
 
     @classmethod
-    def of(cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]) -> _Crowd:
+    def of(cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]) -> _Kind:
         """Return what populations from random states say; the error allows for families that were lost."""
-        told = combined(populations)
-        error = max(_STUDENT * told.log_partition_error, 1 / math.sqrt(told.effective_size))
+        log, error = log_mean([each.log_partition for each in populations])
+        size = sum(each.effective_size for each in populations)
+        error = max(_STUDENT * error, 1 / math.sqrt(size))
         shares = np.mean([_shares(each, places, atoms) for each in populations], axis=0)
-        return cls(told.log_partition, error, told.effective_size, told.populations, shares.tolist())
+        return cls(log, error, size, len(populations), shares.tolist())
 
     @classmethod
     def of_pinned(
         cls, populations: Sequence[Population], places: Sequence[Formula], atoms: Sequence[str]
-    ) -> _Crowd:
+    ) -> _Kind:
         """Return what the median of populations says that began at one world.
 
         A population that leaves a well may be far above the truth, seldom enough to be right on average.
@@ -206,12 +207,12 @@ def _shares(population: Population, places: Sequence[Formula], atoms: Sequence[s
     return [float(truth(place, atoms, models).mean()) if models.shape[1] else 0.5 for place in places]
 
 
-def _joined(crowds: Sequence[_Crowd]) -> tuple[float, float, float]:
+def _joined(crowds: Sequence[_Kind]) -> tuple[float, float, float]:
     """Return log Z, its error and the effective size from what all kinds of populations say."""
     some = sorted((crowd for crowd in crowds if crowd.log > -math.inf), key=lambda crowd: crowd.error)
     if not some:
         return -math.inf, math.nan, 0.0
-    apart: list[_Crowd] = []  # those whose shares add up
+    apart: list[_Kind] = []  # those whose shares add up
     unsure: list[float] = []  # logs of what may have been counted twice, or not
     for crowd in some:
         same = next((k for k, other in enumerate(apart) if not _separate(crowd.shares, other.shares)), None)
@@ -234,7 +235,7 @@ def _joined(crowds: Sequence[_Crowd]) -> tuple[float, float, float]:
     return value, math.hypot(error, more / 2), sum(crowd.size for crowd in some)
 
 
-def _averaged(one: _Crowd, other: _Crowd) -> _Crowd:
+def _averaged(one: _Kind, other: _Kind) -> _Kind:
     """Return what two kinds of populations say that agree, each counted by its precision."""
     precisions = one.error**-2, other.error**-2
     log = (one.log * precisions[0] + other.log * precisions[1]) / sum(precisions)

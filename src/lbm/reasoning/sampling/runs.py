@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.arrays import Floats
+from lbm.reasoning.answers import Estimate
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.engine.network import LANES
-from lbm.reasoning.sampling.diagnostics import R_HAT, Estimate
+from lbm.reasoning.sampling.diagnostics import R_HAT
 
 FIRST: Final = 256
 """Sweeps after which convergence is looked at for the first time; then whenever their number has doubled."""

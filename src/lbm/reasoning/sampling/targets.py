@@ -374,9 +374,8 @@ def machine_distribution(
     clamped = {place[name]: value for name, value in literals.items()}
     run: Callable[[Bools, np.random.Generator], Iterator[Seen]]
     if raw:
-        Wells.of(
-            machine, confidence=confidence, temperature=temperature
-        )  # which says what is wrong with these numbers
+        # Which says what is wrong with these numbers.
+        Wells.of(machine, confidence=confidence, temperature=temperature)
         starts, atoms = np.asarray(machine.visible(starts.T).T > 0.5), machine.atoms
         run = partial(_block_gibbs, machine, confidence, temperature, clamped, rest)
     elif rest is TRUE:

@@ -86,7 +86,7 @@ def distance(theory: Theory, rows: Bools, given: Formula | None, budget: Budget)
     """
     hard = Theory.from_parts(theory.atoms, tuple(s for s in theory if s.weight is None))
     problem = Problem(hard, given)
-    kept = np.array([problem.look(row).keeps for row in rows.tolist()], bool)
+    kept = problem.are_models(rows)
     strangers = int((~kept).sum())
     models = _models(problem, budget)
     if models is not None:

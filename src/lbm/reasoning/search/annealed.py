@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import slices
+from lbm.arrays import Bools, slices
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.components.apart import Split, split_of
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, random_states, weights_of
 from lbm.reasoning.engine.lanes import start as begin

@@ -12,12 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from lbm.arrays import Floats
+from lbm.arrays import Bools, Floats
 from lbm.errors import NoAnswer, NoWorlds
-from lbm.knowledge.formula import Formula, holds
+from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.answers import Bools
 from lbm.reasoning.engine.lanes import Weights, advance, random_states, start, weights_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.schedule import HELD, held
@@ -32,7 +31,12 @@ _BATCH: Final = 4096  # worlds that are verified at once
 
 
 def harvest(
-    theory: Theory, n: int, rng: np.random.Generator, *, given: Formula | None = None, budget: Budget
+    theory: Theory | Problem,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    given: Formula | None = None,
+    budget: Budget,
 ) -> tuple[Bools, int]:
     """Return ``n`` models that keep the evidence, shape (n, atoms), and how many sweeps they took.
 
@@ -45,10 +49,10 @@ def harvest(
     NoAnswer
         If fewer than ``n`` were found in time.
     """
-    problem = Problem(theory, given)
+    problem = Problem.of(theory, given)
     unsettled = unsettled_of(problem, budget, pure=False, soft=False)
     if unsettled is None:
-        raise NoWorlds(given)
+        raise NoWorlds(problem.evidence)
     found: list[Bools] = []
     waiting: list[Bools] = []
     number = sweeps = 0
@@ -57,7 +61,7 @@ def harvest(
         waiting.append(worlds)
         if (late := budget.spent()) or sum(map(len, waiting)) >= min(_BATCH, n - number):
             some = np.concatenate(waiting)
-            found.append(some[_are_models(problem, some)])
+            found.append(some[problem.are_models(some)])
             number += len(found[-1])
             waiting = []
         if number >= n:
@@ -119,23 +123,3 @@ def _bytes(
     for beta in betas[done:]:
         ran = advance(lanes, [beta], rule="metropolis", every=1)
         yield lanes.x[:, lanes.broken() == 0] != 0, ran
-
-
-def _are_models(problem: Problem, worlds: Bools) -> Bools:
-    """Return which worlds keep every hard formula and the evidence, shape (worlds,)."""
-    weights = problem.theory.weights
-    clauses, others = problem.flat
-    clauses = clauses.where(np.array([weights[number] is None for number in clauses.owners], bool))
-    formulae = [formula for number, formula in others.items() if weights[number] is None]
-    kept = np.full(len(worlds), clauses.sizes.all())
-    columns = dict(zip(problem.atoms, worlds.T, strict=True))
-    for formula in formulae if problem.evidence is None else [*formulae, problem.evidence]:
-        kept &= np.broadcast_to(holds(formula, columns), len(worlds))
-    starts, values = clauses.starts, np.ascontiguousarray(worlds.T)
-    step = max(1, (1 << 24) // max(1, len(worlds)))
-    for begin in range(0, len(clauses) if kept.any() else 0, step):
-        end = min(len(clauses), begin + step)
-        part = clauses.literals[starts[begin] : starts[end]]
-        true = values[np.abs(part) - 1] == (part > 0)[:, None]
-        kept &= np.logical_or.reduceat(true, starts[begin:end] - starts[begin], axis=0).all(axis=0)
-    return kept

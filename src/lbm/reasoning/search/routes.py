@@ -15,18 +15,17 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lbm.arrays import Bools
+from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.clauses import Clauses, is_true, propagated, under
 from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
 from lbm.reasoning.components.apart import Component, split_of
 from lbm.reasoning.components.tables import WIDTH, order
-from lbm.reasoning.problem import Judged, Problem
+from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
 from lbm.reasoning.search import engines
-from lbm.reasoning.solvers.aside import Answers, Event, maxsat
+from lbm.reasoning.solvers.aside import Answers, Message, maxsat
 from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
@@ -61,10 +60,10 @@ Enough = Callable[[int | None, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The best worlds found, best first, with what is proven of them."""
+class Standing:
+    """Where a search stands: the best worlds met so far, best first, and what is proven of them."""
 
-    worlds: tuple[Judged, ...]
+    worlds: tuple[Candidate, ...]
     bound: int
     optimal: bool
     method: str
@@ -84,21 +83,21 @@ def find(
     top: int = 1,
     every: bool = False,
     rng: np.random.Generator | None = None,
-    tell: Callable[[Found], None] | None = None,
+    tell: Callable[[Standing], None] | None = None,
     enough: Enough | None = None,
     start: Sequence[bool] | None = None,
     jobs: int = 1,
-) -> Found:
+) -> Standing:
     """Return the best worlds, exactly if that is quick; there may be none, if time is short.
 
     Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     with ExitStack() as stack:
-        return _Search(problem, budget, top, every, tell, enough, start, jobs, stack).found(rng)
+        return _Search(problem, budget, top, every, rng, tell, enough, start, jobs, stack).found()
 
 
-def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Found | None:
+def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Standing | None:
     """Return the best worlds of a theory that is small, or falls apart into small parts; None: it is not."""
     theory, given = problem.theory, problem.evidence
     if max(len(theory), len(theory.atoms)) > MAX_EXACT:
@@ -130,12 +129,10 @@ def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Found | N
             rows = rows[sorted(range(len(rows)), key=losses.__getitem__)[:top]]
     except TooManyWorlds:
         return None
-    worlds = tuple(problem.look(row) for row in rows.tolist())
-    assert all(world.keeps for world in worlds)
-    return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
+    return _proven(problem, rows, complete)
 
 
-def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budget: Budget) -> Found | None:
+def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budget: Budget) -> Standing | None:
     """Return the best worlds of clauses over a few atoms, all worlds at once; None: too many are asked for.
 
     The world x has the place x[0], x[1], ..., so that worlds come in lexicographic order.
@@ -155,7 +152,7 @@ def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budge
         else:
             model[tuple(false)] = False
     if not model.any():
-        raise no_worlds(problem.theory, problem.evidence, NO_LIMIT.at_most(LEAST))
+        raise no_worlds(problem.theory, problem.evidence, budget)
     best = np.flatnonzero(model & (lost == lost[model].min()))
     limit = MAX_WORLDS if every else top
     if top > len(best):
@@ -164,10 +161,14 @@ def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budge
             return None
         best = best[np.argsort(lost.ravel()[best], kind="stable")]
     values = (best[:limit, None] >> np.arange(atoms)[::-1]) & 1 == 1
-    worlds = tuple(problem.look(row) for row in values.tolist())
+    return _proven(problem, values, every and len(best) <= limit)
+
+
+def _proven(problem: Problem, rows: Bools, complete: bool) -> Standing:
+    """Return the best worlds as exact methods found them, shape (worlds, atoms)."""
+    worlds = tuple(problem.look(row) for row in rows.tolist())
     assert all(world.keeps for world in worlds)
-    complete = every and len(best) <= limit
-    return Found(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
+    return Standing(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
 
 
 def _method(problem: Problem, budget: Budget, *, soft: bool) -> str:
@@ -230,7 +231,7 @@ def descended(clauses: Clauses, x: Bools, budget: Budget) -> Bools:
     return x
 
 
-def _pulls(clauses: Clauses) -> NDArray[np.float64]:
+def _pulls(clauses: Clauses) -> Floats:
     return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
 
 
@@ -242,15 +243,16 @@ class _Search:
     budget: Budget
     top: int
     every: bool
-    tell: Callable[[Found], None] | None
+    rng: np.random.Generator
+    tell: Callable[[Standing], None] | None
     enough: Enough | None
     start: Sequence[bool] | None
     jobs: int
     stack: ExitStack
     clauses: Clauses | None = None  # None: too large as clauses
-    worlds: dict[tuple[bool, ...], Judged] = field(default_factory=dict)
-    least: Judged | None = None
-    proven: list[Judged] = field(default_factory=list)
+    worlds: dict[tuple[bool, ...], Candidate] = field(default_factory=dict)
+    least: Candidate | None = None
+    proven: list[Candidate] = field(default_factory=list)
     bound: int = 0
     sweeps: int = 0
     answers: Answers | None = None
@@ -261,7 +263,7 @@ class _Search:
     all: bool = False  # it has given every world that was asked for
     full: bool = False  # there are more than are given out
 
-    def found(self, rng: np.random.Generator) -> Found:
+    def found(self) -> Standing:
         """Search until the question is settled or time is over."""
         small = len(self.problem.theory.atoms) <= WIDTH
         if small and (found := self._exactly(2 * _PATIENCE)):
@@ -280,15 +282,15 @@ class _Search:
         if not (engines.loaded() and engines.usable("lanes", self.budget)):
             self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
             if not self._over():
-                self._run_plainly(rng)
+                self._run_plainly()
         if not self._over() and engines.usable("lanes", self.budget):
-            self._glance(rng)
+            self._glance()
             if not self._over():
-                self._anneal(rng, self._over)
+                self._anneal(self._over)
         self._listen(self.budget)
         return self.result()
 
-    def _exactly(self, patience: float) -> Found | None:
+    def _exactly(self, patience: float) -> Standing | None:
         """Return the exact answer, if it comes in a part of the time and before RC2 settles the question."""
         with suppress(NoAnswer):
             return _exact(self.problem, self.top, self.every, self.budget.part(patience).unless(self._over))
@@ -334,7 +336,7 @@ class _Search:
             atoms = len(self.problem.theory.atoms)
             self._add([*model, *[False] * atoms][:atoms])
 
-    def _glance(self, rng: np.random.Generator) -> None:
+    def _glance(self) -> None:
         """Walk from world to world where that is likely to find a good one at once."""
         theory = self.problem.theory
         if self.every or self.top > 1 or len(theory.atoms) <= WIDTH or len(theory) > MAX_EXACT:
@@ -352,7 +354,7 @@ class _Search:
         ground = ground_of(clauses)
         if ground is None:
             return
-        seed = seed_from(rng)
+        seed = seed_from(self.rng)
         x = random_states(ground.atoms, seed)
         if self.start is not None:
             x[: len(theory.atoms), 0] = self.start
@@ -383,7 +385,7 @@ class _Search:
             return None
         return self.clauses
 
-    def _run_plainly(self, rng: np.random.Generator) -> None:
+    def _run_plainly(self) -> None:
         """Anneal without compiled code: for a while, or for good where there is no time to load any."""
         from lbm.reasoning.engine.ready import without_compiler
 
@@ -397,7 +399,7 @@ class _Search:
             return self._over() or (plain.spent() and engines.usable("lanes", self.budget))
 
         with without_compiler():
-            self._anneal(rng, over)
+            self._anneal(over)
 
     def _unsettled(self) -> Unsettled | None:
         """Return what is annealed; None: the theory is too large for that."""
@@ -422,7 +424,7 @@ class _Search:
         except (LimitExceeded, NoAnswer, OSError):  # too large as clauses, or no process can be started
             self.ended = True
 
-    def _anneal(self, rng: np.random.Generator, over: Callable[[], bool]) -> None:
+    def _anneal(self, over: Callable[[], bool]) -> None:
         """Anneal, round after round, until that is ``over`` or finds nothing better any more."""
         from lbm.reasoning.engine.streams import seed_from
         from lbm.reasoning.parallel import spread
@@ -431,7 +433,7 @@ class _Search:
         self.unsettled = unsettled = self.unsettled or self._unsettled()
         if unsettled is None or over():
             return
-        self.seed = seed = seed_from(rng) if self.seed is None else self.seed
+        self.seed = seed = seed_from(self.rng) if self.seed is None else self.seed
         # Where nothing is hard any world is a model, and there is one however short the time.
         self._add(unsettled.base.tolist() if self.start is None else self.start)
         idle = 0
@@ -477,17 +479,17 @@ class _Search:
         """Wait for RC2 to say something, and take all that it has said by then."""
         latest = ""  # of the worlds on its way, the last is the best
         while self.answers is not None and not self.ended:
-            event = self.answers.next(budget)
-            if event is None:
+            said = self.answers.next(budget)
+            if said is None:
                 break
-            if event.kind == "bound":
-                self.bound = max(self.bound, event.lost)
-            elif event.kind == "world":
-                latest = event.world
-            elif event.kind == "next":
-                self._prove(event)
+            if said.kind == "bound":
+                self.bound = max(self.bound, said.lost)
+            elif said.kind == "world":
+                latest = said.world
+            elif said.kind == "next":
+                self._prove(said)
             else:
-                self.ended, self.all = True, event.kind == "end"
+                self.ended, self.all = True, said.kind == "end"
             budget = SPENT
             if self.budget.spent():
                 break
@@ -498,9 +500,9 @@ class _Search:
         if self.all and not self.worlds:
             raise self._nothing()
 
-    def _prove(self, event: Event) -> None:
-        world = self._add([value == "1" for value in event.world])
-        if world is None or world.lost != event.lost:
+    def _prove(self, said: Message) -> None:
+        world = self._add([value == "1" for value in said.world])
+        if world is None or world.lost != said.lost:
             self._distrust()
             return
         self.proven.append(world)
@@ -512,7 +514,7 @@ class _Search:
         """Forget what RC2 has said: evaluated worlds prove it wrong."""
         self.ended, self.all, self.bound, self.proven = True, False, 0, []
 
-    def _add(self, values: Sequence[bool]) -> Judged | None:
+    def _add(self, values: Sequence[bool]) -> Candidate | None:
         """Evaluate a world and keep it if it is one of the best; return it if it is a model at all."""
         world = self.worlds.get(tuple(values)) or self.problem.look(values)
         if not world.keeps:
@@ -523,13 +525,15 @@ class _Search:
             if not self.every and self.top == 1:
                 self.worlds = {world.values: world}
             if self.tell is not None:
-                self.tell(Found((world,), min(self.bound, world.lost), False, "annealed", sweeps=self.sweeps))
+                self.tell(
+                    Standing((world,), min(self.bound, world.lost), False, "annealed", sweeps=self.sweeps)
+                )
         return world
 
-    def result(self) -> Found:
+    def result(self) -> Standing:
         """Return the best worlds, sorted, with what is proven of them."""
         if self.least is None:
-            return Found((), self.bound, False, "annealed", sweeps=self.sweeps)
+            return Standing((), self.bound, False, "annealed", sweeps=self.sweeps)
         if self.every:
             optimal = self.least.lost <= self.bound
             chosen = (
@@ -542,7 +546,7 @@ class _Search:
             : MAX_WORLDS if self.every else self.top
         ]
         method = "certified" if optimal else "annealed"
-        return Found(tuple(worlds), self.bound, optimal, method, self.every and self.all, self.sweeps)
+        return Standing(tuple(worlds), self.bound, optimal, method, self.every and self.all, self.sweeps)
 
     def _nothing(self) -> NoWorlds:
-        return no_worlds(self.problem.theory, self.problem.evidence, self.budget.at_least(LEAST))
+        return no_worlds(self.problem.theory, self.problem.evidence, self.budget)

@@ -12,9 +12,9 @@ from typing import Final
 
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import proof
+from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.proof import Verdict
 from lbm.reasoning.search import engines
 
 MAX_LITERALS: Final = 2_000_000
@@ -26,7 +26,7 @@ ALONE: Final = 0.3
 _FLIPS: Final = (5_000, 20_000, 50_000)  # of the first walks, and of all others
 
 
-def prove(theory: Theory, *, budget: Budget = NO_LIMIT) -> Verdict:
+def prove(theory: Theory, *, budget: Budget = NO_LIMIT) -> Proof:
     """Return whether the hard formulae are satisfiable and, if not, the clash as small as time allows.
 
     >>> prove(Theory(["a | b", "~a"])).satisfiable

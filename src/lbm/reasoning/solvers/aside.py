@@ -40,7 +40,7 @@ _LAST: Final = ("end", "failed", "count", "stopped")  # after these there is not
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Message:
     """What a solver has found out.
 
     Attributes
@@ -48,41 +48,46 @@ class Event:
     kind
         ``"bound"``: no world loses less than ``lost``. ``"world"``: a world that keeps the hard clauses.
         ``"next"``: a world, and none that was not ``"next"`` before loses less than ``lost``, as it does.
-        ``"end"``: there is no further world, or none that was asked for. ``"failed"``: the process
-        ended without an answer.
+        ``"end"``: there is no further world, or none that was asked for. ``"count"``: models were counted.
+        ``"failed"``: the process ended without an answer.
     lost
         Weight of soft clauses that are false; of a ``"world"`` it is not known.
     world
         The value of each atom, one character each, ``0`` or ``1``.
     all
         At the ``"end"``: whether every world that exists has been given.
+    count
+        The number of models, as hexadecimal digits.
     """
 
     kind: str
     lost: int = 0
     world: str = ""
     all: bool = False
+    count: str = ""
 
 
 class Answers:
     """The events of one question, as they come."""
 
-    def __init__(self, helper: _Helper, header: dict[str, Any], literals: NDArray[np.int32]) -> None:
+    def __init__(
+        self,
+        helper: _Helper,
+        header: dict[str, Any],
+        literals: NDArray[np.int32],
+        weights: NDArray[np.int64] | None,
+    ) -> None:
         self.helper, self.process = helper, helper.process
-        self._ended = False
+        self._last: Message | None = None
         self._large = len(literals) > KEPT
-        self._found = helper.ask(header, literals)
+        self._found = helper.ask(header, literals, weights)
 
-    def next(self, budget: Budget) -> Event | None:
+    def next(self, budget: Budget) -> Message | None:
         """Return the next event; None: there was none in time.
 
         A budget that is spent asks for what is there. After the last event comes it again.
         """
-        found = self._next(budget)
-        return None if found is None else Event(**found)
-
-    def _next(self, budget: Budget) -> dict[str, Any] | None:
-        while not self._ended:
+        while self._last is None:
             left = budget.left()
             try:
                 found = self._found.get(timeout=min(_TICK, left)) if left > 0 else self._found.get_nowait()
@@ -90,8 +95,8 @@ class Answers:
                 if left <= 0:
                     return None
                 continue
-            self._ended = found["kind"] in _LAST
-            self._last = found
+            if found.kind in _LAST:
+                self._last = found
             return found
         return self._last
 
@@ -140,10 +145,8 @@ def model_count(clauses: Clauses, project: Sequence[int] | None = None, *, budge
     kept = None if project is None else list(project)
     header = {"task": "count", "variables": clauses.variables, "project": kept}
     with _asked(header, clauses) as answers:
-        found = answers._next(budget)
-    if found is None or found["kind"] != "count":
-        return None
-    return int(found["count"], 16)
+        found = answers.next(budget)
+    return int(found.count, 16) if found is not None and found.kind == "count" else None
 
 
 def ganak_installed() -> bool:
@@ -165,13 +168,11 @@ def _asked(
     import numpy as np
 
     literals = np.insert(clauses.literals, clauses.starts[1:], 0)  # a 0 after each clause
-    if weights is None or weights.dtype != object:
-        header["whole"] = weights
-    else:
-        header["weights"] = weights.tolist()
+    if weights is not None and weights.dtype == object:
+        header["weights"], weights = weights.tolist(), None
     helper = _taken()
     try:
-        answers = Answers(helper, header, literals)
+        answers = Answers(helper, header, literals, weights)
     except BaseException:  # an interrupt, most likely
         helper.end()
         raise
@@ -209,29 +210,30 @@ class _Helper:
         self._idle.set()
         self._stops = True  # its work can be ended without ending the process
         self._dead = False
-        self._found: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._found: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         # Threads, so that neither a long problem nor a long silence keeps the clock from being heard.
         self._reader = threading.Thread(target=self._read, daemon=True)
         _alive.add(self)
         self._reader.start()
 
-    def ask(self, header: dict[str, Any], literals: NDArray[np.int32]) -> queue.SimpleQueue[dict[str, Any]]:
+    def ask(
+        self, header: dict[str, Any], literals: NDArray[np.int32], weights: NDArray[np.int64] | None
+    ) -> queue.SimpleQueue[Message]:
         """Send a problem; what is found out about it comes into the queue."""
-        whole = header.pop("whole", None)
         with self._lock:
             self._number = header["number"] = next(self._numbers)
             self._idle.clear()
             self._stops = header["task"] == "maxsat"
             found = self._found = queue.SimpleQueue()
             if self._dead:
-                found.put({"kind": "failed"})
+                found.put(Message("failed"))
         header["literals"] = len(literals)
-        if whole is not None:
-            header["weighted"] = len(whole)
+        if weights is not None:
+            header["weighted"] = len(weights)
         parts = [json.dumps(header).encode() + b"\n", literals.tobytes()]
-        if whole is not None:
-            parts.append(whole.tobytes())
+        if weights is not None:
+            parts.append(weights.tobytes())
         self._writer = threading.Thread(target=self._write, args=(parts,), daemon=True)
         self._writer.start()
         return found
@@ -299,14 +301,14 @@ class _Helper:
                 self._hear(json.loads(line))
         with self._lock:
             self._dead = True
-            self._found.put({"kind": "failed"})
+            self._found.put(Message("failed"))
 
     def _hear(self, said: dict[str, Any]) -> None:
         with self._lock:
             if said.pop("number") == self._number:
                 if said["kind"] in _LAST:
                     self._idle.set()  # before anybody hears of it
-                self._found.put(said)
+                self._found.put(Message(**said))
 
 
 _alive: Final[set[_Helper]] = set()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     Say = Callable[..., None]
+    Call = Callable[[Any, Sequence[int]], bool | None]
 
 SOLVER = "m22"
 """The SAT solver below RC2. Cores are shrunk by many short calls, and at those MiniSat was the fastest."""
@@ -160,13 +161,12 @@ def solve(
     atoms: int,
     wanted: dict[str, Any],
     say: Say,
-    call: Callable[[Any, Sequence[int]], bool | None] | None = None,
+    call: Call,
 ) -> None:
     """Say what RC2 finds out about weighted clauses; ``wanted`` holds ``top`` and ``every``.
 
     ``call`` lets a SAT solver work on assumptions.
     """
-    call = call or _at_once
     hard = [clause for clause, weight in zip(clauses, weights, strict=True) if not weight]
     soft = [(clause, weight) for clause, weight in zip(clauses, weights, strict=True) if weight and clause]
     # An empty soft clause is lost in every world, and RC2 takes none.
@@ -209,12 +209,6 @@ def solve(
     say("end")
 
 
-def _at_once(solver: Any, assumptions: Sequence[int]) -> bool | None:
-    # An interrupt is never sent; to expect one lets other threads run.
-    found: bool | None = solver.solve_limited(assumptions=list(assumptions), expect_interrupt=True)
-    return found
-
-
 def liked(soft: Iterable[tuple[Sequence[int], int]]) -> dict[int, int]:
     """Return the weight of soft clauses that want a variable true, less that of those that want it false."""
     found: dict[int, int] = {}
@@ -229,7 +223,7 @@ def _first(
     soft: list[tuple[list[int], int]],
     variables: int,
     atoms: int,
-    call: Callable[[Any, Sequence[int]], bool | None],
+    call: Call,
 ) -> str | None:
     """Return some world that keeps the hard clauses, with literals of soft ones where there is a choice."""
     from pysat.solvers import Solver
@@ -259,7 +253,7 @@ def _rc2(
     atoms: int,
     base: int,
     say: Say,
-    call: Callable[[Any, Sequence[int]], bool | None],
+    call: Call,
     *,
     hardens: bool,
 ) -> Any:

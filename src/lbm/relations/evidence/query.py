@@ -13,10 +13,9 @@ from lbm.arrays import Bools, Floats
 from lbm.errors import ClashingLabels, LimitExceeded, NoAnswer, NoWorlds
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.answer import Marginals
+from lbm.reasoning.answers import Estimate, Marginals
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.reasoner import Reasoner
-from lbm.reasoning.sampling.diagnostics import Estimate
 from lbm.reasoning.sampling.runs import MAX_CHEAP_UPDATES, MOST_CHEAP, Limits
 from lbm.relations.evidence import orders
 from lbm.relations.evidence.residual import Prepared, label_weight, prepare, reduce
@@ -54,7 +53,7 @@ class _Said:
         return _Said(chance, self.proven, said)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Chances(Marginals):
     """How likely each query is, given labels and rules; by name, as asked.
 
@@ -78,7 +77,7 @@ class Chances(Marginals):
 
     def lines(self) -> list[str]:
         """Return a line for each query, and what may be said of all of them."""
-        said = Marginals.lines(self)
+        said = super().lines()
         return [*said, f"exactly as likely as not: {len(self.even)} of {len(self)}"] if self.even else said
 
 
@@ -320,14 +319,13 @@ class _Inference:
         estimates = {name: said.estimate for name, said in found.items() if said.estimate is not None}
         return Chances(
             {name: said.chance for name, said in found.items()},
-            "sampled" if estimates else "exact",
-            "logical",
-            self.temperature,
-            None,
             estimates or None,
-            self.done,
-            self.note,
             {name: said.status for name, said in found.items()},
+            method="sampled" if estimates else "exact",
+            distribution="logical",
+            temperature=self.temperature,
+            sweeps=self.done,
+            note=self.note,
         )
 
 

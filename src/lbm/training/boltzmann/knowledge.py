@@ -236,9 +236,9 @@ def _confidence(statement: Statement, confidence: float) -> float:
 def _check_consistent(theory: Theory, labels: Sequence[str]) -> None:
     """Refuse formulae without weights that no row and no class could keep together."""
     given = exactly(1, *map(atom, labels)) if len(labels) > 1 else None
-    verdict = prove(Theory(theory, atoms=labels), given=given)
-    if verdict.satisfiable is False:
-        raise ContradictoryKnowledge([str(theory.statements[number]) for number in verdict.clash])
+    found = prove(Theory(theory, atoms=labels), given=given)
+    if found.satisfiable is False:
+        raise ContradictoryKnowledge([str(statement) for statement in found.reasons])
 
 
 # --- one formula ---------------------------------------------------------------------------------

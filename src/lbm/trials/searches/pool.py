@@ -22,7 +22,7 @@ from lbm.arrays import Bools, Floats, Ints, Words
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
-from lbm.reasoning.components.answers import unpack
+from lbm.reasoning.components.rows import unpack
 from lbm.reasoning.exact import Exact
 
 SIZE: Final = 500

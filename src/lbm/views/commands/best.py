@@ -13,7 +13,7 @@ from lbm.views.commands import shared
 if TYPE_CHECKING:
     from lbm.errors import NoWorlds
     from lbm.knowledge.theory import Theory
-    from lbm.reasoning.optimum import Best
+    from lbm.reasoning.answers import Best
 
 SECONDS: Final = 10.0
 """Time for the search and the proof, where none is given and no proof is demanded."""
@@ -106,12 +106,12 @@ def _say_clash(theory: Theory, error: NoWorlds, as_json: bool) -> None:
     from lbm.reasoning.proof import prove
 
     evidence = error.evidence if isinstance(error.evidence, Formula) else None
-    verdict = prove(theory, given=evidence, budget=Budget.of(SECONDS))
-    clashing = [theory.statements[number] for number in verdict.clash]
+    found = prove(theory, given=evidence, budget=Budget.of(SECONDS))
+    clashing = found.reasons
     if as_json:
         shared.say_json({"worlds": [], "clash": [statement.facts() for statement in clashing]})
         return
-    least = "" if verdict.minimal else " (fewer may do)"
+    least = "" if found.minimal else " (fewer may do)"
     if clashing:
         with_what = "" if evidence is None else " with the evidence"
         shared.say(f"these hard formulae clash{with_what}{least}:")

@@ -12,7 +12,7 @@ from lbm.views.commands import shared
 if TYPE_CHECKING:
     from lbm.knowledge.formula import Formula
     from lbm.knowledge.theory import Theory
-    from lbm.reasoning.proof import Verdict
+    from lbm.reasoning.answers import Proof
 
 ESTIMATED: Final = 10_000
 """Parts of a theory, cells of counters among them, up to which the number of its cubes is estimated."""
@@ -40,12 +40,12 @@ def check_theory(
 
     size = _measure(theory)
     with shared.working("looking for a world that satisfies every hard formula"):
-        verdict = prove(theory, budget=Budget.of(seconds))
+        proof = prove(theory, budget=Budget.of(seconds))
     if as_json:
-        shared.say_json(_facts(shared.name_of(file), theory, size, verdict))
+        shared.say_json(_facts(shared.name_of(file), theory, size, proof))
     else:
-        shared.say_each(_lines(shared.name_of(file), theory, size, verdict, seconds))
-    return 3 if verdict.satisfiable is None else 0 if verdict.satisfiable else 1
+        shared.say_each(_lines(shared.name_of(file), theory, size, proof, seconds))
+    return 3 if proof.satisfiable is None else 0 if proof.satisfiable else 1
 
 
 # --- how large -----------------------------------------------------------------------------------
@@ -104,20 +104,16 @@ def _estimate(theory: Theory) -> int:
 # --- for programs and for people -----------------------------------------------------------------
 
 
-def _facts(name: str, theory: Theory, size: Size, verdict: Verdict) -> dict[str, Any]:
+def _facts(name: str, theory: Theory, size: Size, proof: Proof) -> dict[str, Any]:
     return {
         "file": name,
         "atoms": len(theory.atoms),
         **asdict(size),
-        **verdict.facts(),
-        "clash": (
-            {"formula": number, "line": statement.line, "text": str(statement.formula)}
-            for number, statement in ((number, theory.statements[number]) for number in verdict.clash)
-        ),
+        **proof.facts(),
     }
 
 
-def _lines(name: str, theory: Theory, size: Size, verdict: Verdict, seconds: float) -> Iterator[str]:
+def _lines(name: str, theory: Theory, size: Size, proof: Proof, seconds: float) -> Iterator[str]:
     yield f"{name}: {counted(len(theory.atoms), 'atom')}, {shared.formulae_counted(size.hard, size.soft)}"
     parts = [f"{counted(size.clauses, 'clause')} with {counted(size.literals, 'literal')}"]
     if size.parts is not None and size.depth is not None:
@@ -125,31 +121,5 @@ def _lines(name: str, theory: Theory, size: Size, verdict: Verdict, seconds: flo
     if size.cubes is not None:
         parts.append(f"at most {counted(size.cubes, 'cube')}")
     yield "  " + "; ".join(parts)
-    if verdict.satisfiable is None:
-        yield f"no answer within {seconds:g} seconds: --seconds allows more"
-        return
-    if verdict.satisfiable:
-        yield "satisfiable" if size.hard else "satisfiable: nothing is hard"
-        return
-    many = len(verdict.clash)
-    if not many:
-        yield f"unsatisfiable; no clash was found within {seconds:g} seconds: --seconds allows more"
-        return
-    if many == 1:
-        yield "unsatisfiable: this hard formula is false in every world"
-    elif verdict.minimal:
-        yield f"unsatisfiable: these {many:,} hard formulae clash; without any one the others can be kept"
-    else:
-        yield (
-            f"unsatisfiable: these {many:,} hard formulae clash; fewer may do, but not within "
-            f"{seconds:g} seconds: --seconds allows more"
-        )
-    from lbm.knowledge.printed import some_shown
-    from lbm.knowledge.theory import shown
-
-    def clashing(number: int) -> str:
-        statement = theory.statements[number]
-        where = f"line {statement.line}" if statement.line is not None else f"clause {number + 1}"
-        return f"{where}: {shown(statement.formula)}"
-
-    yield from some_shown(verdict.clash, clashing, "--json")
+    late = f"within {seconds:g} seconds: --seconds allows more"
+    yield from proof.lines(late, rest="--json")

@@ -115,7 +115,7 @@ def _about(weighing: shared.DistributionOptions) -> dict[str, Any]:
 
 def _say(facts: dict[str, Any], as_json: bool) -> None:
     """Print the first of the facts, a number; or all of them, where one that is not finite is null."""
-    from lbm.reasoning.answer import finite
+    from lbm.reasoning.answers import finite
 
     name, found = next(iter(facts.items()))
     if as_json:

@@ -14,7 +14,7 @@ from lbm.errors import FileError, MissingExtra
 from lbm.views.commands import shared
 
 if TYPE_CHECKING:
-    from lbm.reasoning.answer import Draws
+    from lbm.reasoning.answers import Draws
 
 FORMATS: Final = (".csv", ".npy", ".parquet")
 """Endings of files that worlds can be written to."""

@@ -1,112 +1,26 @@
-"""Answers that list worlds: as named truth values, and inside as packed rows of bits."""
+"""Worlds as packed rows of bits, and how many of them may be listed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
-from typing import Any, Final, overload
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lbm.arrays import Bools
 from lbm.errors import TooManyWorlds
-from lbm.knowledge.formula import quote
 from lbm.knowledge.numbers import written
 
 MAX_LISTED: Final = 1 << 30
 """Truth values, worlds times atoms, up to which worlds are listed."""
 
-_ROWS: Final = 20  # worlds that a notebook shows
-_COLUMNS: Final = 40  # and atoms
-
 ALL: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 """A word in which every bit is set."""
 
 Array = NDArray[Any]
-Bools = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 """Worlds, shape (worlds, words): atom i is bit 63 - i % 64 of word i // 64, so order is lexicographic."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Worlds(Sequence[dict[str, bool]]):
-    """Worlds over named atoms: ``len()``, iteration as named truth values, and all as a matrix.
-
-    Attributes
-    ----------
-    atoms
-        The names, in the order of the columns.
-    array
-        Shape (worlds, atoms), read-only.
-    """
-
-    atoms: tuple[str, ...]
-    array: Bools
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    @overload
-    def __getitem__(self, index: int) -> dict[str, bool]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[dict[str, bool]]: ...
-    def __getitem__(self, index: int | slice) -> dict[str, bool] | list[dict[str, bool]]:
-        if isinstance(index, slice):
-            return [dict(zip(self.atoms, row, strict=True)) for row in self.array[index].tolist()]
-        return dict(zip(self.atoms, self.array[index].tolist(), strict=True))
-
-    def world_lines(self) -> Iterator[str]:
-        """Yield each world as ``n=1 r=0``."""
-        names = [quote(name) for name in self.atoms]
-        for row in self.array:
-            yield " ".join(f"{name}={value:d}" for name, value in zip(names, row.tolist(), strict=True))
-
-    def world_facts(self) -> Iterator[list[int]]:
-        """Yield each world as 0 and 1 in the order of ``atoms``: as lists of numbers they need much room."""
-        return (row.astype(int).tolist() for row in self.array)
-
-    def _repr_html_(self) -> str:
-        names = [escape(name) for name in self.atoms[:_COLUMNS]]
-        head = "".join(f"<th>{name}</th>" for name in names)
-        rows = [
-            "<tr>" + "".join(f"<td>{value:d}</td>" for value in row) + "</tr>"
-            for row in self.array[:_ROWS, :_COLUMNS].tolist()
-        ]
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        return f"<div>{escape(repr(self))}</div>{table}"
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Models(Worlds):
-    """Models of a theory in lexicographic order, false first.
-
-    ``complete`` says whether these are all there are; ``in_time`` is false where the time ran out before
-    there were as many as were asked for, or before it was known whether these are all.
-    """
-
-    complete: bool
-    in_time: bool = True
-
-    def lines(self) -> Iterator[str]:
-        """Yield a line for each model, and one that says whether these are all."""
-        yield from self.world_lines()
-        number = f"{len(self):,} model{'' if len(self) == 1 else 's'}"
-        if not self.in_time:
-            yield f"{number} found in time, and there may be more"
-        elif not len(self):
-            yield "no models"
-        else:
-            yield f"{number}, {'all of them' if self.complete else 'and there are more'}"
-
-    def facts(self) -> dict[str, Any]:
-        """Return the models for JSON, as an iterator; ``complete`` is None where time ran out."""
-        complete = self.complete if self.in_time else None
-        return {"atoms": list(self.atoms), "models": self.world_facts(), "complete": complete}
-
-    def __repr__(self) -> str:
-        said = "all" if self.complete else "not all" if self.in_time else "perhaps not all"
-        return f"<Models: {len(self)} worlds over {len(self.atoms)} atoms, {said}>"
 
 
 def check_room(worlds: int, atoms: int) -> None:
@@ -139,13 +53,6 @@ def how_many(size: int) -> str:
 def words_for(atoms: int) -> int:
     """Return how many words a row takes."""
     return max(1, (atoms + 63) // 64)
-
-
-def listed(atoms: tuple[str, ...], rows: Words, *, complete: bool) -> Models:
-    """Return the worlds in ``rows`` under the names of their atoms."""
-    array = unpack(rows, len(atoms))
-    array.setflags(write=False)
-    return Models(atoms, array, complete)
 
 
 def unpack(rows: Words, atoms: int) -> Bools:
