@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -50,3 +51,25 @@ def test_a_private_constant_is_seen_however_it_is_named() -> None:
         assert named(text, hidden) == {"_ROOMS"}
     for text in ("house.ROOMS", "MAX_ROOMS", "_ROOMS_LEFT", "__ROOMS", "_OWN", "house._keys"):
         assert not named(text, hidden)
+
+
+def test_no_class_has_the_name_of_another() -> None:
+    """One word for one idea, in the whole package."""
+    names = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert len(names) > 200  # that could meet
+    assert [name for name, number in names.items() if number > 1] == []
+
+
+def test_no_two_modules_of_a_room_have_one_name() -> None:
+    """A file's name says which one is meant, wherever in its room it lies."""
+    rooms = [room for room in PACKAGE.iterdir() if (room / "__init__.py").exists()]
+    assert len(rooms) > 8
+    names = Counter(
+        (room.name, path.name) for room in rooms for path in room.rglob("*.py") if path.name != "__init__.py"
+    )
+    assert [name for name, number in names.items() if number > 1] == []
