@@ -198,7 +198,7 @@ def network_of_clauses(
     child = np.abs(literals) - 1
     least = np.minimum.reduceat(child, starts[nonempty]) if len(nonempty) else nonempty
     # Gates in the order of their first atoms: a sweep meets many counts as they lie in memory.
-    order = nonempty[np.argsort(least, kind="stable")]
+    order = nonempty[_sorted_order(least, atoms)]
     lengths = np.diff(starts)[order]
     first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     gates = len(order)
@@ -209,7 +209,7 @@ def network_of_clauses(
         np.asarray(soft, np.float64)[order],
         np.asarray(hard, np.float64)[order],
         child[place].astype(np.int32),
-        np.where(literals[place] > 0, 1, -1).astype(np.int8),
+        np.sign(literals).astype(np.int8)[place],
         first,
         *(np.full(gates, number, kind) for number in (1, top, top - 1)),
     )
@@ -405,16 +405,21 @@ def are_clauses(low: Counts, span: Counts) -> Bools:
 
 
 def _by_part(atoms: int, part: Ints) -> tuple[Ints, NDArray[np.intp]]:
-    """Return where each part of each atom begins, and the order that puts parts together.
+    """Return where each part of each atom begins, and the order that puts parts together."""
+    start = np.zeros(PARTS * atoms + 1, np.int64)
+    np.cumsum(np.bincount(part, minlength=PARTS * atoms), out=start[1:])
+    return start, _sorted_order(part, PARTS * atoms)
+
+
+def _sorted_order(numbers: NDArray[Any], below: int) -> NDArray[np.intp]:
+    """Return the order that sorts numbers from 0 to ``below``, equal ones as they came.
 
     They are sorted by their digits of 16 bits (radix sort), not by comparison.
     """
-    start = np.zeros(PARTS * atoms + 1, np.int64)
-    np.cumsum(np.bincount(part, minlength=PARTS * atoms), out=start[1:])
-    order = np.argsort(part.astype(np.uint16), kind="stable")
-    if PARTS * atoms > 1 << 16:
-        order = order[np.argsort((part >> 16).astype(np.uint16)[order], kind="stable")]
-    return start, order
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if below > 1 << 16:
+        order = order[np.argsort((numbers >> 16).astype(np.uint16)[order], kind="stable")]
+    return order
 
 
 class _Programs(NamedTuple):
