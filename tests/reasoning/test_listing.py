@@ -34,9 +34,9 @@ def x(i):
 def calls(monkeypatch):
     """Count the calls of the solver."""
     made = []
-    plain = listing._Part._solve
+    plain = listing._Listing._solve
     monkeypatch.setattr(
-        listing._Part, "_solve", lambda self, assumptions: made.append(1) or plain(self, assumptions)
+        listing._Listing, "_solve", lambda self, assumptions: made.append(1) or plain(self, assumptions)
     )
     return made
 
@@ -223,7 +223,7 @@ def test_seconds_and_limits_are_checked_at_the_door():
 def test_solvers_of_many_parts_are_not_all_there_at_once(parts, monkeypatch):
     """Each takes megabytes of addresses: of 10,000 atoms in threes, 4 GiB would not hold them."""
     alive = most = 0
-    plain_open, plain_close = listing._Part._open, listing._Part.close
+    plain_open, plain_close = listing._Listing._open, listing._Listing.close
 
     def opened(part):
         nonlocal alive, most
@@ -236,8 +236,8 @@ def test_solvers_of_many_parts_are_not_all_there_at_once(parts, monkeypatch):
         alive -= part._solver is not None
         plain_close(part)
 
-    monkeypatch.setattr(listing._Part, "_open", opened)
-    monkeypatch.setattr(listing._Part, "close", closed)
+    monkeypatch.setattr(listing._Listing, "_open", opened)
+    monkeypatch.setattr(listing._Listing, "close", closed)
     theory = Theory([x(3 * i) | x(3 * i + 1) | x(3 * i + 2) for i in range(parts)])
     found = lbm.models(theory, limit=9)
     last = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1) if a or b or c], bool)

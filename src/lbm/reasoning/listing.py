@@ -91,7 +91,9 @@ def _look(budget: Budget) -> None:
 # --- parts that share no variable ------------------------------------------------------------------
 
 
-def _parts(clauses: list[Clause], kept: Sequence[int], fixed: dict[int, bool], budget: Budget) -> list[_Part]:
+def _parts(
+    clauses: list[Clause], kept: Sequence[int], fixed: dict[int, bool], budget: Budget
+) -> list[_Listing]:
     """Return the parts that share no variable; an atom that no clause mentions is in none."""
     if not clauses:
         return []
@@ -113,12 +115,12 @@ def _parts(clauses: list[Clause], kept: Sequence[int], fixed: dict[int, bool], b
         if variable not in fixed and variable < size and labels[variable] in said:
             places[labels[variable]].append(i)
     return [
-        _Part(some, [kept[i] for i in places.get(label, ())], places.get(label, []), budget)
+        _Listing(some, [kept[i] for i in places.get(label, ())], places.get(label, []), budget)
         for label, some in said.items()
     ]
 
 
-class _Part:
+class _Listing:
     """Clauses, and their models in lexicographic order of the kept variables, one by one.
 
     ``variables`` are all of them, the kept ones first; ``places`` tells where these stand in a world, and
@@ -252,7 +254,7 @@ def _first_difference(one: Sequence[bool], other: Sequence[bool]) -> int:
 # --- worlds of all parts ---------------------------------------------------------------------------
 
 
-def _product(first: Bools, parts: Sequence[_Part], free: Sequence[int], wanted: int) -> tuple[Bools, bool]:
+def _product(first: Bools, parts: Sequence[_Listing], free: Sequence[int], wanted: int) -> tuple[Bools, bool]:
     """Return the first ``wanted`` worlds, and whether time ran out before.
 
     A part matters by the place where its first two models differ: a world in which it takes another model
@@ -261,7 +263,7 @@ def _product(first: Bools, parts: Sequence[_Part], free: Sequence[int], wanted: 
     are free by themselves.
     """
     found = first
-    waiting: list[tuple[int, int, _Part | None]] = [(-place, i, None) for i, place in enumerate(free)]
+    waiting: list[tuple[int, int, _Listing | None]] = [(-place, i, None) for i, place in enumerate(free)]
     # Of a part whose second model is not known yet, its last place bounds where it can differ.
     waiting += [(-part.places[-1], len(free) + i, part) for i, part in enumerate(parts)]
     heapq.heapify(waiting)
@@ -302,7 +304,7 @@ def _agree(rows: Bools) -> int:
     return int(differs[0]) if len(differs) else rows.shape[1]
 
 
-def _values(part: _Part) -> Bools:
+def _values(part: _Listing) -> Bools:
     return np.array([row[: part.kept] for row in part.rows], bool)
 
 

@@ -280,6 +280,25 @@ def test_packed_clauses_may_be_long(size):
     assert broken.tolist() == [1, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("atoms", [10, 20_000, 70_000])
+def test_gates_that_an_atom_meets_are_in_order_however_many_atoms_there_are(atoms):
+    generator = np.random.default_rng(0)
+    numbers = np.array([generator.choice(10, 3, replace=False) for _ in range(2_000)]) * (atoms // 10) + 1
+    literals = (numbers * generator.choice([-1, 1], numbers.shape)).astype(np.int32)
+    literals = literals[np.argsort(numbers.min(axis=1), kind="stable")]
+    zeros = np.zeros(len(literals))
+    network = network_of_clauses(
+        atoms, literals.ravel(), np.arange(0, literals.size + 1, 3), zeros, zeros + 1
+    )
+    np.testing.assert_array_equal(network.child.reshape(-1, 3), np.abs(literals) - 1)
+    met = [[] for _ in range(module.PARTS * atoms)]
+    for gate, literal in np.ndenumerate(literals):
+        met[module.PARTS * (abs(int(literal)) - 1) + int(literal < 0)].append(gate[0])
+    start = network.wires.start
+    np.testing.assert_array_equal(np.diff(start), [len(gates) for gates in met])
+    np.testing.assert_array_equal(network.wires.gate, [gate for gates in met for gate in gates])
+
+
 # --- bad input and limits --------------------------------------------------------------------------
 
 

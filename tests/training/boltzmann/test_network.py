@@ -94,6 +94,15 @@ def test_large_matrices_and_many_classes_are_weighed_in_parts_to_the_same_end(ne
         module.CHUNK = chunk
 
 
+def test_groups_of_columns_move_with_the_network_to_other_numbers():
+    knowledge = compile_knowledge(Theory(["x0 -> y"]), columns=["x0", "x1"], labels="y")
+    network = Network(knowledge, hidden=2, groups=[([0, 1], np.eye(2))], dtype=torch.float32)
+    (group,) = copy.deepcopy(network).to(dtype=torch.float64).groups
+    assert (group.columns.dtype, group.patterns.dtype) == (torch.int64, torch.float64)
+    np.testing.assert_array_equal(group.patterns, np.eye(2))
+    assert network.groups[0].patterns.dtype == torch.float32
+
+
 @settings(max_examples=10)
 @given(networks(literals="free"))
 def test_free_literals_begin_as_tied_ones(network):

@@ -194,22 +194,22 @@ def network_of_clauses(
 
     ``soft`` and ``hard``, shape (clauses,), are the weight and the number of hard formulae of each clause.
     """
-    nonempty = np.flatnonzero(np.diff(starts))  # an empty clause is false everywhere
-    child = np.abs(literals) - 1
-    least = np.minimum.reduceat(child, starts[nonempty]) if len(nonempty) else nonempty
+    sizes = np.diff(starts)
+    nonempty = np.flatnonzero(sizes)  # an empty clause is false everywhere
+    least = np.minimum.reduceat(np.abs(literals), starts[nonempty]) if len(nonempty) else nonempty
     # Gates in the order of their first atoms: a sweep meets many counts as they lie in memory.
-    order = nonempty[np.argsort(least, kind="stable")]
-    lengths = np.diff(starts)[order]
+    order = nonempty[_sorted_order(least, atoms + 1)]
+    lengths = sizes[order]
     first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     gates = len(order)
-    place = np.repeat(starts[order] - first[:-1], lengths) + np.arange(first[-1])
+    ordered = literals[np.repeat(starts[order] - first[:-1], lengths) + np.arange(first[-1])]
     kind = _counters(int(lengths.max(initial=0)))
     top = np.iinfo(kind).max
     made = _Gates(
         np.asarray(soft, np.float64)[order],
         np.asarray(hard, np.float64)[order],
-        child[place].astype(np.int32),
-        np.where(literals[place] > 0, 1, -1).astype(np.int8),
+        (np.abs(ordered) - 1).astype(np.int32, copy=False),
+        np.sign(ordered).astype(np.int8),
         first,
         *(np.full(gates, number, kind) for number in (1, top, top - 1)),
     )
@@ -404,17 +404,24 @@ def are_clauses(low: Counts, span: Counts) -> Bools:
     return np.asarray((low == 1) & (span == np.iinfo(span.dtype).max - 1))
 
 
-def _by_part(atoms: int, part: Ints) -> tuple[Ints, NDArray[np.intp]]:
-    """Return where each part of each atom begins, and the order that puts parts together.
-
-    They are sorted by their digits of 16 bits (radix sort), not by comparison.
-    """
+def _by_part(atoms: int, part: Ints) -> tuple[Ints, NDArray[Any]]:
+    """Return where each part of each atom begins, and the order that puts parts together."""
     start = np.zeros(PARTS * atoms + 1, np.int64)
     np.cumsum(np.bincount(part, minlength=PARTS * atoms), out=start[1:])
-    order = np.argsort(part.astype(np.uint16), kind="stable")
-    if PARTS * atoms > 1 << 16:
-        order = order[np.argsort((part >> 16).astype(np.uint16)[order], kind="stable")]
-    return start, order
+    return start, _sorted_order(part, PARTS * atoms)
+
+
+def _sorted_order(numbers: NDArray[Any], below: int) -> NDArray[Any]:
+    """Return the order that sorts numbers from 0 to ``below``, equal ones as they came.
+
+    They are sorted by their digits (radix sort), or counted, not compared.
+    """
+    if below <= 1 << 16:
+        return np.argsort(numbers.astype(np.uint16), kind="stable")
+    from scipy.sparse import csr_array
+
+    row = csr_array((np.arange(len(numbers)), numbers, [0, len(numbers)]), shape=(1, below))
+    return np.asarray(row.tocsc().data)  # by column, and those of one column as they were
 
 
 class _Programs(NamedTuple):

@@ -54,10 +54,9 @@ def sweep(
     x = (visible < torch.sigmoid(columns)).to(chains.x.dtype)
     if missing is not None:
         for group in network.groups:
-            together, patterns = group.columns, group.patterns  # a module takes its time to look them up
-            chosen = pick(columns[:, together] @ patterns.T, visible[:, together[0]])
-            whole = missing[:, together].all(dim=1, keepdim=True)
-            x[:, together] = torch.where(whole, patterns[chosen], x[:, together])
+            chosen = pick(columns[:, group.columns] @ group.patterns.T, visible[:, group.columns[0]])
+            whole = missing[:, group.columns].all(dim=1, keepdim=True)
+            x[:, group.columns] = torch.where(whole, group.patterns[chosen], x[:, group.columns])
         x = torch.where(missing, x, chains.x)
     return Chains(x, chains.kinds if keep_kinds else pick(classes, noise[:, -1]))
 

@@ -65,7 +65,7 @@ class Pattern:
     @property
     def complete(self) -> bool:
         """Whether they miss nothing."""
-        return not len(self.summed) + len(self.apart)
+        return not self.summed.numel() + self.apart.numel()
 
     @property
     def completions(self) -> int:
@@ -86,27 +86,23 @@ class Pattern:
 def find_patterns(network: Network, x: Tensor) -> list[Pattern]:
     """Return the patterns of missing values among rows, that of the complete ones first."""
     missing = torch.isnan(x).cpu().numpy()
-
-    def numbers(chosen: Bools) -> Tensor:
-        return torch.as_tensor(np.flatnonzero(chosen), device=x.device)
-
     if not missing.any():
-        nothing = numbers(np.zeros(0, dtype=bool))
-        return [Pattern(numbers(np.ones(len(x), dtype=bool)), nothing, nothing)]
+        nothing = torch.arange(0, device=x.device)
+        return [Pattern(torch.arange(len(x), device=x.device), nothing, nothing)]
     touching = np.full(len(network.knowledge.columns), network.hidden > 0)  # which columns touch hidden units
     touching[network.used.cpu().numpy()] = True
-    groups = network.together
-    for together, _ in groups:  # they are filled in together, or not at all: whole groups touch
+    for together, _ in network.together:  # they are filled in together, or not at all: whole groups touch
         touching[together] = touching[together].any()
     packed = np.packbits(missing, axis=1)
     _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     found = []
     for number, gone in enumerate(missing[first]):
         summed = np.flatnonzero(gone & touching)
-        parts = facts_of(summed.tolist(), groups)
+        parts = facts_of(summed.tolist(), network.together)
         places = tuple((np.searchsorted(summed, columns), patterns) for columns, patterns in parts)
-        mine = numbers(which.ravel() == number)
-        found.append(Pattern(mine, numbers(gone & touching), numbers(gone & ~touching), places))
+        mine = torch.as_tensor(np.flatnonzero(which.ravel() == number), device=x.device)
+        apart = torch.as_tensor(np.flatnonzero(gone & ~touching), device=x.device)
+        found.append(Pattern(mine, torch.as_tensor(summed, device=x.device), apart, places))
     return found
 
 
@@ -185,11 +181,18 @@ def _sampled(network: Network, x: Tensor, seed: int) -> Tensor:
     return torch.log(mean / DRAWS)
 
 
-def begin_chains(network: Network, x: Tensor, missing: Tensor, uniform: Tensor) -> Chains:
-    """Return chains whose missing atoms are drawn from the columns' own biases."""
+def begin_chains(
+    network: Network, x: Tensor, missing: Tensor, uniform: Tensor, kinds: Tensor | None = None
+) -> Chains:
+    """Return chains whose missing atoms are drawn from the columns' own biases.
+
+    Without ``kinds``, each begins in the class that is likeliest then.
+    """
     guess = (uniform < torch.sigmoid(network.visible_bias)).to(x.dtype)
     filled = torch.where(missing, guess, x)
-    return Chains(filled, torch.softmax(network.log_scores(filled), dim=1).argmax(dim=1))
+    if kinds is None:
+        kinds = torch.softmax(network.log_scores(filled), dim=1).argmax(dim=1)
+    return Chains(filled, kinds)
 
 
 def _row_noise(x: Tensor, shape: tuple[int, int], seed: int) -> Tensor:
@@ -208,8 +211,8 @@ def complete(
 ) -> Tensor:
     """Return rows filled in by a short chain, given what was seen of them and the class if it is known."""
     missing = torch.isnan(x)
-    begun = begin_chains(network, x, missing, draw_noise(network, len(x), generator)[:, network.units : -1])
-    chains = begun if kinds is None else Chains(begun.x, kinds)
+    uniform = draw_noise(network, len(x), generator)[:, network.units : -1]
+    chains = begin_chains(network, x, missing, uniform, kinds)
     for _ in range(TRAINING_SWEEPS):
         noise = draw_noise(network, len(x), generator)
         chains = sweep(network, chains, noise, missing=missing, keep_kinds=kinds is not None)

@@ -10,8 +10,9 @@ s_j(x, k) = κ_j (signs_j·(x, L_k) - positive_j + ε): one number per formula i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -34,15 +35,15 @@ DENSE: Final = 1 << 24
 LITERALS: Final = ("tied", "free")
 
 
-class ColumnGroup(nn.Module):
+@dataclass(frozen=True, slots=True)
+class ColumnGroup:
     """Columns that hold one fact together, and the patterns they can have, shape (patterns, columns).
 
     Of a one-hot group exactly one is true; thresholds of one number are true from some place on.
     """
 
-    def __init__(self, columns: Tensor, patterns: Tensor) -> None:
-        super().__init__()
-        self.columns, self.patterns = nn.Buffer(columns), nn.Buffer(patterns)
+    columns: Tensor
+    patterns: Tensor
 
 
 class Network(nn.Module):
@@ -56,6 +57,8 @@ class Network(nn.Module):
         W, U and c of the units that are not knowledge: shapes (columns, hidden), (labels, hidden), (hidden,).
     visible_bias, label_bias
         b and d: shapes (columns,) and (labels,).
+    together, groups
+        Columns that hold one fact together, and the patterns they can have: as arrays, and as tensors.
     raw_confidence
         Tied literals: θ of the formulae that are not fixed, κ = log(1 + exp θ).
     literal_weights, literal_bias
@@ -111,8 +114,14 @@ class Network(nn.Module):
         self.visible_bias = learned(np.zeros(columns))
         self.label_bias = learned(np.zeros(labels))
         self.patterns = known(label_patterns(labels))
-        together = (ColumnGroup(known(numbers, torch.int64), known(ways)) for numbers, ways in groups)
-        self.groups = cast("Sequence[ColumnGroup]", nn.ModuleList(together))
+        self.together: Groups = [(list(numbers), np.asarray(ways)) for numbers, ways in groups]
+        self.groups = tuple(
+            ColumnGroup(
+                torch.tensor(numbers, dtype=torch.int64, device=device),
+                torch.tensor(ways, dtype=dtype, device=device),
+            )
+            for numbers, ways in self.together
+        )
 
         # Units without label atoms weigh the same for every class: first in line, they are easily skipped.
         signs = knowledge.signs.tocoo()
@@ -173,10 +182,11 @@ class Network(nn.Module):
         """The number of classes."""
         return int(self.patterns.shape[0])
 
-    @property
-    def together(self) -> Groups:
-        """Columns that hold one fact together, and the patterns they can have, as arrays."""
-        return [(group.columns.tolist(), group.patterns.cpu().numpy()) for group in self.groups]
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Network:
+        """Move or convert all tensors; torch does not look for those of groups by itself."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.groups = tuple(ColumnGroup(fn(group.columns), fn(group.patterns)) for group in self.groups)
+        return self
 
     @torch.no_grad()
     def start_at(self, zeros: Ints, ones: Ints) -> None:

@@ -293,8 +293,8 @@ def _fill(network: Network, rows: Tensor, seed: int) -> Tensor:
     shape = (BURN + KEPT + 1, CHAINS, network.units + rows.shape[1] + 1)
     drawn = torch.stack([_noise_of(row, shape, seed) for row in rows], dim=1).flatten(1, 2)
     many = rows.repeat_interleave(CHAINS, dim=0)
-    missing, kept = torch.isnan(many), []
-    chains = begin_chains(network, many, missing, drawn[0][:, network.units : -1])
+    missing, kinds = torch.isnan(many), torch.zeros(len(many), dtype=torch.int64, device=rows.device)
+    chains, kept = begin_chains(network, many, missing, drawn[0][:, network.units : -1], kinds), []
     for number, uniform in enumerate(drawn[1:]):
         chains = sweep(network, chains, uniform, missing=missing, keep_kinds=True)
         if number >= BURN:
