@@ -64,13 +64,7 @@ class ParseError(LbmError, ValueError):
         return f"{self.one_line()}\n  {self.excerpt}\n  {' ' * self.caret}^"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _parse_error, tuple(self.args)
-
-
-def _parse_error(
-    message: str, source: str | None, line: int | None, column: int | None, excerpt: str | None, caret: int
-) -> ParseError:
-    return ParseError(message, source=source, line=line, column=column, excerpt=excerpt, caret=caret)
+        return type(self).__new__, (type(self), *self.args), vars(self)  # arguments of __init__ have names
 
 
 class WeightError(LbmError, ValueError):
@@ -78,19 +72,21 @@ class WeightError(LbmError, ValueError):
 
 
 class LimitExceeded(LbmError, ValueError):
-    """A named limit was passed; ``limit`` is its name and ``value`` its value."""
+    """A named limit was passed; ``limit`` is its name and ``value`` its value.
 
-    def __init__(self, message: str, *, limit: str, value: int) -> None:
+    Raised with both as one argument:
+
+    >>> error = LimitExceeded("more than 7 bytes (limit MAX_BYTES)", MAX_BYTES=7)
+    >>> error.limit, error.value
+    ('MAX_BYTES', 7)
+    """
+
+    def __init__(self, message: str, **limit: int) -> None:
         super().__init__(message)
-        self.limit = limit
-        self.value = value
+        ((self.limit, self.value),) = limit.items()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _limit_exceeded, (type(self), self.args[0], self.limit, self.value)
-
-
-def _limit_exceeded(kind: type[LimitExceeded], message: str, limit: str, value: int) -> LimitExceeded:
-    return kind(message, limit=limit, value=value)
+        return type(self).__new__, (type(self), *self.args), vars(self)  # arguments of __init__ have names
 
 
 class NoAnswer(LbmError, TimeoutError):

@@ -418,7 +418,7 @@ def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
 
 def test_theories_too_large_as_clauses_are_annealed(monkeypatch):
     def refuse(*_):
-        raise LimitExceeded("too many", limit="MAX_CELLS", value=1)
+        raise LimitExceeded("too many", MAX_CELLS=1)
 
     monkeypatch.setattr(weighted, "check_cells", refuse)
     with no_exact():

@@ -32,8 +32,7 @@ def weighted_clauses(theory: Theory) -> Clauses:
     if found.variables > MAX_ATOMS:
         raise LimitExceeded(
             f"with definitions there are {found.variables} atoms, more than {MAX_ATOMS} (limit MAX_ATOMS)",
-            limit="MAX_ATOMS",
-            value=MAX_ATOMS,
+            MAX_ATOMS=MAX_ATOMS,
         )
     offsets = [s.weight for s in theory if s.weight is not None and s.weight < 0]
     offsets += [magnitude(s.weight) for s in theory if s.weight is not None and _wanted(s) is TRUE]
@@ -117,8 +116,7 @@ def check_cells(*formulae: Formula) -> int:
         raise LimitExceeded(
             f"the cardinalities here need about {cells} counter cells, more than {MAX_CELLS} "
             "(limit MAX_CELLS): the .lbm format keeps them as they are",
-            limit="MAX_CELLS",
-            value=MAX_CELLS,
+            MAX_CELLS=MAX_CELLS,
         )
     return cells
 

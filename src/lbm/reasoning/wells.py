@@ -396,8 +396,7 @@ def _constrained(about: Wells, formulae: tuple[Formula, ...]) -> MachinePart:
             f"query and evidence tie {size} atoms together, which make {how_many(size)} worlds, beyond "
             f"{LIMIT} atoms (limit LIMIT), and have no strict DNF of up to {MAX_CUBES} cubes that "
             "elimination finds (limit MAX_CUBES): ask something simpler, or sample",
-            limit="LIMIT",
-            value=LIMIT,
+            LIMIT=LIMIT,
         ) from None
     shortest = LIMIT if machine.definitions else machine.hidden
     work = sum((1 << min(free, shortest)) + CASE for free in found.frees)

@@ -84,8 +84,7 @@ def take_apart(
         raise TooManyWorlds(
             f"exact answers are worked out for theories of at most {MAX_FORMULAE} formulae "
             f"(limit MAX_FORMULAE), and this one has {len(theory)}",
-            limit="MAX_FORMULAE",
-            value=MAX_FORMULAE,
+            MAX_FORMULAE=MAX_FORMULAE,
         )
     hard: list[Formula] = []
     weighted: list[tuple[Formula, Weight]] = []

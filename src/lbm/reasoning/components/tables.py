@@ -137,8 +137,7 @@ class Buckets:
             f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} (limit LIMIT), "
             f"and elimination needs tables of {narrowest} atoms or more, beyond {WIDTH} (limit WIDTH): "
             "give more evidence, or sample",
-            limit="LIMIT",
-            value=LIMIT,
+            LIMIT=LIMIT,
         )
 
     def _factors(self, define: bool) -> tuple[list[Factor], int]:
@@ -208,8 +207,7 @@ class Buckets:
                     raise TooManyWorlds(
                         f"elimination of {len(self.order)} variables would keep more than {MAX_KEPT} entries "
                         "of its tables (limit MAX_KEPT): ask for a count or one probability, or sample",
-                        limit="MAX_KEPT",
-                        value=MAX_KEPT,
+                        MAX_KEPT=MAX_KEPT,
                     )
                 result.steps.append(step)
             if summed.scope:
@@ -532,9 +530,7 @@ def narrow_order(scopes: Sequence[Sequence[int]], variables: int, budget: Budget
     found, width = _greedy(_neighbours(scopes, variables), frozenset(), False, False, WIDTH, budget)
     if width > WIDTH:
         raise TooManyWorlds(
-            f"elimination needs tables of {width} atoms or more, beyond {WIDTH} (limit WIDTH)",
-            limit="WIDTH",
-            value=WIDTH,
+            f"elimination needs tables of {width} atoms or more, beyond {WIDTH} (limit WIDTH)", WIDTH=WIDTH
         )
     return found
 
