@@ -91,7 +91,7 @@ def test_no_phase_begins_after_the_deadline(seed, counted_clock, monkeypatch):
     theory = clauses(30, 100, hard=0.1)
     deadline = counted_clock.time + 2.0
     with no_process(monkeypatch):
-        routes.find(Problem(theory), Budget(deadline))
+        routes.Search(Problem(theory), Budget(deadline)).found()
     work = [time for name, time in begun if name != "_listen"]  # which itself ends at once
     assert all(time <= deadline for time in work)
 

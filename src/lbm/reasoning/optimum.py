@@ -118,7 +118,7 @@ def _named(problem: Problem, found: Standing, every: bool) -> Best:
         satisfied = problem.positive - sum(max(0, problem.weights[number]) for number in first.broken)
         lost = first.lost
     return Best(
-        worlds=tuple(world.named(problem.theory.atoms) for world in found.worlds),
+        worlds=tuple(problem.named(world.values) for world in found.worlds),
         scores=scores,
         satisfied=satisfied,
         lost=lost,

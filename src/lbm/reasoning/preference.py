@@ -29,7 +29,7 @@ def preferred(
     every = Search(problem, budget.half()).found()
     if not every.worlds:
         return None
-    if every.optimal and not holds(query, every.worlds[0].named(problem.atoms)):
+    if every.optimal and not holds(query, problem.named(every.worlds[0].values)):
         return False
     return _loses_more(problem.given(~query), every.lost, every.bound, budget)[0]
 

@@ -16,11 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
-from lbm.knowledge.formula import (
-    FALSE,
-    TRUE,
-    Formula,
-)
+from lbm.knowledge.formula import FALSE, TRUE, Formula
 from lbm.knowledge.numbers import Weight, digits_of
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
