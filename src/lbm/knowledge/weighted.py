@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
+from itertools import count
+from math import lcm
 from typing import Final
 
 from lbm.errors import LimitExceeded, WeightError
@@ -123,13 +124,8 @@ def check_cells(*formulae: Formula) -> int:
 
 def _digits(theory: Theory) -> int:
     """Return the least k for which every weight times 10^k is whole."""
-    digits = 0
-    for statement in theory:
-        if isinstance(statement.weight, Decimal):
-            divisor = Fraction(statement.weight).denominator
-            while 10**digits % divisor:
-                digits += 1
-    return digits
+    divisor = lcm(*(Fraction(weight).denominator for weight in theory.weights if weight is not None))
+    return next(digits for digits in count() if not 10**digits % divisor)
 
 
 def _checked(weight: Weight, digits: int) -> int:
