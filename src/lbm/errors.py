@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 
 
 class LbmError(Exception):
@@ -16,26 +17,20 @@ class LbmError(Exception):
         return " ".join(str(self).split("\n")[0].split())
 
 
+@dataclass(eq=False, repr=False)
 class ParseError(LbmError, ValueError):
     """Text that could not be read; knows its source, line and column (counted from 1)."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        source: str | None = None,
-        line: int | None = None,
-        column: int | None = None,
-        excerpt: str | None = None,
-        caret: int = 0,
-    ) -> None:
-        super().__init__(message, source, line, column, excerpt, caret)
-        self.message = message
-        self.source = source
-        self.line = line
-        self.column = column
-        self.excerpt = excerpt
-        self.caret = caret
+    message: str
+    _: KW_ONLY
+    source: str | None = None
+    line: int | None = None
+    column: int | None = None
+    excerpt: str | None = None
+    caret: int = 0
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message, self.source, self.line, self.column, self.excerpt, self.caret)
 
     @classmethod
     def at(cls, message: str, text: str, place: int, *, source: str | None = None) -> ParseError:
