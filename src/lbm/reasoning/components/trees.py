@@ -18,12 +18,12 @@ from typing import Final
 
 import numpy as np
 
+from lbm.arrays import Bools
 from lbm.errors import TooManyWorlds
-from lbm.knowledge.formula import FALSE, TRUE, Formula
+from lbm.knowledge.formula import FALSE, TRUE, Formula, holds
 from lbm.reasoning.assign import assign, reach
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.components.apart import WHOLE, Component, Split, exponent
-from lbm.reasoning.components.blocks import truth_table
 from lbm.reasoning.components.tables import Buckets, Table, narrow_order, start, sum_out, times
 
 MAX_ENTRIES: Final = 1 << 18
@@ -244,7 +244,7 @@ class Trees:
                 tables.append(Table(scope, best, mass, table.bits))
         for part, last in (*((part, ()) for part in parts), (asked, (_ANSWER,))):
             mine = reach(part)
-            truth = truth_table(part, mine, budget)
+            truth = _truth(part, mine)
             if last:
                 truth = np.stack([~truth, truth], axis=-1)
             mass = np.where(truth, 0.0, -np.inf) if self.algebra.logs else truth.astype(np.int64)
@@ -310,3 +310,12 @@ def _observed(given: Formula | None) -> tuple[dict[str, bool] | None, list[Formu
         else:
             rest.append(part)
     return values, rest
+
+
+def _truth(formula: Formula, names: tuple[str, ...]) -> Bools:
+    """Return where a formula is true: an axis for each name, in order."""
+    both = np.array([False, True])
+    axes = {
+        name: both.reshape([-1 if i == j else 1 for j in range(len(names))]) for i, name in enumerate(names)
+    }
+    return np.array(np.broadcast_to(holds(formula, axes), (2,) * len(names)))
