@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 
 
 class LbmError(Exception):
@@ -16,26 +17,20 @@ class LbmError(Exception):
         return " ".join(str(self).split("\n")[0].split())
 
 
+@dataclass(eq=False, repr=False)
 class ParseError(LbmError, ValueError):
     """Text that could not be read; knows its source, line and column (counted from 1)."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        source: str | None = None,
-        line: int | None = None,
-        column: int | None = None,
-        excerpt: str | None = None,
-        caret: int = 0,
-    ) -> None:
-        super().__init__(message, source, line, column, excerpt, caret)
-        self.message = message
-        self.source = source
-        self.line = line
-        self.column = column
-        self.excerpt = excerpt
-        self.caret = caret
+    message: str
+    _: KW_ONLY
+    source: str | None = None
+    line: int | None = None
+    column: int | None = None
+    excerpt: str | None = None
+    caret: int = 0
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message, self.source, self.line, self.column, self.excerpt, self.caret)
 
     @classmethod
     def at(cls, message: str, text: str, place: int, *, source: str | None = None) -> ParseError:
@@ -64,13 +59,7 @@ class ParseError(LbmError, ValueError):
         return f"{self.one_line()}\n  {self.excerpt}\n  {' ' * self.caret}^"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _parse_error, tuple(self.args)
-
-
-def _parse_error(
-    message: str, source: str | None, line: int | None, column: int | None, excerpt: str | None, caret: int
-) -> ParseError:
-    return ParseError(message, source=source, line=line, column=column, excerpt=excerpt, caret=caret)
+        return type(self).__new__, (type(self), *self.args), vars(self)  # arguments of __init__ have names
 
 
 class WeightError(LbmError, ValueError):
@@ -78,19 +67,21 @@ class WeightError(LbmError, ValueError):
 
 
 class LimitExceeded(LbmError, ValueError):
-    """A named limit was passed; ``limit`` is its name and ``value`` its value."""
+    """A named limit was passed; ``limit`` is its name and ``value`` its value.
 
-    def __init__(self, message: str, *, limit: str, value: int) -> None:
+    Raised with both as one argument:
+
+    >>> error = LimitExceeded("more than 7 bytes (limit MAX_BYTES)", MAX_BYTES=7)
+    >>> error.limit, error.value
+    ('MAX_BYTES', 7)
+    """
+
+    def __init__(self, message: str, **limit: int) -> None:
         super().__init__(message)
-        self.limit = limit
-        self.value = value
+        ((self.limit, self.value),) = limit.items()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _limit_exceeded, (type(self), self.args[0], self.limit, self.value)
-
-
-def _limit_exceeded(kind: type[LimitExceeded], message: str, limit: str, value: int) -> LimitExceeded:
-    return kind(message, limit=limit, value=value)
+        return type(self).__new__, (type(self), *self.args), vars(self)  # arguments of __init__ have names
 
 
 class NoAnswer(LbmError, TimeoutError):

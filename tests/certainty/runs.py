@@ -144,7 +144,7 @@ def only_chains(atoms: int, sweeps: int = SWEEPS) -> Iterator[None]:
     """Let no exact method answer, and let chains do no more than so many sweeps."""
 
     def too_much(*_: object, **__: object) -> Any:
-        raise TooManyWorlds("not in this run", limit="LIMIT", value=0)
+        raise TooManyWorlds("not in this run", LIMIT=0)
 
     with ExitStack() as stack:
         for name in ("probability", "marginals", "draw", "log_partition"):

@@ -85,13 +85,13 @@ def test_no_phase_begins_after_the_deadline(seed, counted_clock, monkeypatch):
         return run
 
     for name in PHASES:
-        monkeypatch.setattr(routes._Search, name, phase(name))
+        monkeypatch.setattr(routes.Search, name, phase(name))
     monkeypatch.setattr(engines, "loaded", lambda: rng.random() < 0.5)
     monkeypatch.setattr(engines, "usable", lambda *_: rng.random() < 0.5)
     theory = clauses(30, 100, hard=0.1)
     deadline = counted_clock.time + 2.0
     with no_process(monkeypatch):
-        routes.find(Problem(theory), Budget(deadline))
+        routes.Search(Problem(theory), Budget(deadline)).found()
     work = [time for name, time in begun if name != "_listen"]  # which itself ends at once
     assert all(time <= deadline for time in work)
 
@@ -418,8 +418,8 @@ def test_what_settles_a_question_ends_the_others(atoms, monkeypatch):
         yield Told()
 
     monkeypatch.setattr(routes, "maxsat", telling)
-    monkeypatch.setattr(routes._Search, "_guess", lambda _: told.append(event))
-    monkeypatch.setattr(routes._Search, "_anneal", lambda *_: pytest.fail("it was settled"))
+    monkeypatch.setattr(routes.Search, "_guess", lambda _: told.append(event))
+    monkeypatch.setattr(routes.Search, "_anneal", lambda *_: pytest.fail("it was settled"))
     told = []
     found = best(theory, seconds=600, seed=0)
     assert found.optimal

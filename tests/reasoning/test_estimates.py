@@ -127,7 +127,7 @@ def test_chains_that_do_not_agree_are_tempered_without_being_asked(monkeypatch):
 
 
 def too_much(*_, **__):
-    raise TooManyWorlds("too much", limit="MAX_WORLDS", value=1)
+    raise TooManyWorlds("too much", MAX_WORLDS=1)
 
 
 def test_chains_from_random_starts_alone_would_agree_on_a_wrong_answer():

@@ -688,7 +688,7 @@ def test_a_part_without_worlds_settles_the_count_beside_one_that_is_too_large():
 
 
 def test_errors_survive_pickling():
-    for error in (NoWorlds(), NoWorlds(parse("a & b")), TooManyWorlds("many", limit="LIMIT", value=30)):
+    for error in (NoWorlds(), NoWorlds(parse("a & b")), TooManyWorlds("many", LIMIT=30)):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
         assert str(again) == str(error)

@@ -410,7 +410,7 @@ def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
 
     monkeypatch.setattr(routes, "maxsat", silent)
     monkeypatch.setattr(annealed, "anneal", lambda *_, **__: Round([], 1))
-    monkeypatch.setattr(routes._Search, "_guess", lambda _: None)
+    monkeypatch.setattr(routes.Search, "_guess", lambda _: None)
     with no_exact(), pytest.raises(NoAnswer, match=r"within 0\.2 seconds") as caught:
         best(Theory(["a ^ b"]), seconds=0.2)
     assert isinstance(caught.value, TimeoutError)
@@ -418,7 +418,7 @@ def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
 
 def test_theories_too_large_as_clauses_are_annealed(monkeypatch):
     def refuse(*_):
-        raise LimitExceeded("too many", limit="MAX_CELLS", value=1)
+        raise LimitExceeded("too many", MAX_CELLS=1)
 
     monkeypatch.setattr(weighted, "check_cells", refuse)
     with no_exact():
@@ -445,8 +445,8 @@ def test_a_bound_that_only_equals_the_best_settles_no_preference(monkeypatch):
         yield Slow()
 
     monkeypatch.setattr(routes, "maxsat", slow)
-    monkeypatch.setattr(routes._Search, "_anneal", lambda *_: None)
-    monkeypatch.setattr(routes._Search, "_guess", lambda _: None)
+    monkeypatch.setattr(routes.Search, "_anneal", lambda *_: None)
+    monkeypatch.setattr(routes.Search, "_guess", lambda _: None)
     with no_exact():
         assert preferred(Theory([(2, "a"), (2, "~a")]), atom("a")) is False
     assert len(calls) == 2

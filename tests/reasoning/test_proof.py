@@ -16,7 +16,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import SPENT, Budget
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.proof import clash, find_model, prove, satisfiable
+from lbm.reasoning.proof import find_model, prove, satisfiable
 from lbm.reasoning.solvers.sat import Solver
 from lbm.reasoning.status import follows
 from tests.oracles import truth, truth_table
@@ -32,6 +32,12 @@ def kept_together(theory, numbers, *more):
     every = (1 << (1 << len(names))) - 1
     kept = [*(theory.statements[number].formula for number in numbers), *more]
     return reduce(int.__and__, (truth_table(formula, names) for formula in kept), every) != 0
+
+
+def clash(theory, **options):
+    """Return the numbers of a clash; empty: the theory is satisfiable; None: no answer in time."""
+    found = prove(theory, **options)
+    return found.why if found.satisfiable or found.minimal else None
 
 
 def hard_statements(theory):

@@ -334,7 +334,7 @@ def test_a_question_past_exact_methods_is_sampled_and_says_so(monkeypatch):
 
 
 def refuse(*_):
-    raise TooManyWorlds("too much", limit="LIMIT", value=1)
+    raise TooManyWorlds("too much", LIMIT=1)
 
 
 def test_pyganak_counts_what_is_past_our_own_methods(monkeypatch):

@@ -69,7 +69,7 @@ def test_models_too_many_to_list_are_judged_by_marginals_and_others_not_at_all(m
     assert "largest error" in str(found)
 
     def too_many(*_, **__):
-        raise TooManyWorlds("no", limit="x", value=1)
+        raise TooManyWorlds("no", x=1)
 
     monkeypatch.setattr(uniformity.Exact, "count", too_many)
     monkeypatch.setattr(uniformity.Exact, "marginals", too_many)

@@ -558,7 +558,7 @@ def test_log_partition_is_the_logarithm_of_the_sum(lbm, told):
 
 def test_log_partition_that_cannot_be_summed_is_estimated_and_says_so(lbm, told, monkeypatch):
     def too_much(*_, **__):
-        raise TooManyWorlds("there are too many", limit="LIMIT", value=1)
+        raise TooManyWorlds("there are too many", LIMIT=1)
 
     right = float(lbm("log-partition", "mixed.lbm")[1][0])
     monkeypatch.setattr(Exact, "log_partition", too_much)

@@ -432,7 +432,7 @@ def add(self, values):
     print("found", file=sys.stderr, flush=True)
     return found
 
-kept, routes._Search._add = routes._Search._add, add
+kept, routes.Search._add = routes.Search._add, add
 sys.exit(main())
 """  # the command line, but it says when a world was looked at
 

@@ -144,8 +144,7 @@ class Formula:
                 raise LimitExceeded(
                     f"this formula prints to more than {MAX_TEXT} characters (limit MAX_TEXT): "
                     "its parts are shared, so walk it with postorder() instead",
-                    limit="MAX_TEXT",
-                    value=MAX_TEXT,
+                    MAX_TEXT=MAX_TEXT,
                 )
         return "".join(pieces)
 

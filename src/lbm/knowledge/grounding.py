@@ -75,8 +75,7 @@ class Supply:
             raise LimitExceeded(
                 f"the rules make more than {self.limit} ground instances (limit MAX_INSTANCES): "
                 "use smaller domains or fewer variables in one rule",
-                limit="MAX_INSTANCES",
-                value=self.limit,
+                MAX_INSTANCES=self.limit,
             )
 
     def spend_term(self) -> None:
@@ -86,8 +85,7 @@ class Supply:
             raise LimitExceeded(
                 f"the rules fill in more than {MAX_GROUND_TERMS} terms (limit MAX_GROUND_TERMS): "
                 "use smaller domains or shorter rules",
-                limit="MAX_GROUND_TERMS",
-                value=MAX_GROUND_TERMS,
+                MAX_GROUND_TERMS=MAX_GROUND_TERMS,
             )
 
 

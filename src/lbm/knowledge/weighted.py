@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from decimal import Decimal
 from fractions import Fraction
+from itertools import count
+from math import lcm
 from typing import Final
 
 from lbm.errors import LimitExceeded, WeightError
@@ -32,8 +33,7 @@ def weighted_clauses(theory: Theory) -> Clauses:
     if found.variables > MAX_ATOMS:
         raise LimitExceeded(
             f"with definitions there are {found.variables} atoms, more than {MAX_ATOMS} (limit MAX_ATOMS)",
-            limit="MAX_ATOMS",
-            value=MAX_ATOMS,
+            MAX_ATOMS=MAX_ATOMS,
         )
     offsets = [s.weight for s in theory if s.weight is not None and s.weight < 0]
     offsets += [magnitude(s.weight) for s in theory if s.weight is not None and _wanted(s) is TRUE]
@@ -117,21 +117,15 @@ def check_cells(*formulae: Formula) -> int:
         raise LimitExceeded(
             f"the cardinalities here need about {cells} counter cells, more than {MAX_CELLS} "
             "(limit MAX_CELLS): the .lbm format keeps them as they are",
-            limit="MAX_CELLS",
-            value=MAX_CELLS,
+            MAX_CELLS=MAX_CELLS,
         )
     return cells
 
 
 def _digits(theory: Theory) -> int:
     """Return the least k for which every weight times 10^k is whole."""
-    digits = 0
-    for statement in theory:
-        if isinstance(statement.weight, Decimal):
-            divisor = Fraction(statement.weight).denominator
-            while 10**digits % divisor:
-                digits += 1
-    return digits
+    divisor = lcm(*(Fraction(weight).denominator for weight in theory.weights if weight is not None))
+    return next(digits for digits in count() if not 10**digits % divisor)
 
 
 def _checked(weight: Weight, digits: int) -> int:

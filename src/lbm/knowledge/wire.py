@@ -136,8 +136,7 @@ def _read_bytes(path: str | Path) -> bytes:
                 if size > MAX_BYTES:
                     raise LimitExceeded(
                         f"{_shown(path)} has more than {MAX_BYTES} bytes (limit MAX_BYTES)",
-                        limit="MAX_BYTES",
-                        value=MAX_BYTES,
+                        MAX_BYTES=MAX_BYTES,
                     )
     except OSError as error:
         raise _file_error("read", path, error) from error
@@ -369,8 +368,7 @@ def to_sympy(formula: Formula) -> Any:
     if size > MAX_SYMPY:
         raise LimitExceeded(
             f"written out for sympy this formula has more than {MAX_SYMPY} parts (limit MAX_SYMPY)",
-            limit="MAX_SYMPY",
-            value=MAX_SYMPY,
+            MAX_SYMPY=MAX_SYMPY,
         )
     build: dict[str, Callable[..., Any]] = {
         "true": lambda: sympy.true,
@@ -400,8 +398,7 @@ def to_sympy(formula: Formula) -> Any:
     except RecursionError:
         raise LimitExceeded(
             "sympy itself recurses, and this formula is nested deeper than Python's recursion limit allows",
-            limit="sys.getrecursionlimit()",
-            value=sys.getrecursionlimit(),
+            **{"sys.getrecursionlimit()": sys.getrecursionlimit()},
         ) from None
     return made[formula]
 

@@ -81,8 +81,7 @@ class Definer:
             raise LimitExceeded(
                 f"the cardinalities of this formula need about {cells} counter cells, more than {CELLS} "
                 "(limit CELLS): as a machine it would be too large; questions about the theory need none",
-                limit="CELLS",
-                value=CELLS,
+                CELLS=CELLS,
             )
         plain = fold(formula, _without_large_cardinalities)
         shared = _shared(plain)

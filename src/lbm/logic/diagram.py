@@ -155,8 +155,7 @@ def diagram_of(formula: Formula, atoms: Sequence[str]) -> Iterator[Diagram]:
         raise TooManyCubes(
             f"a decision diagram of {len(atoms)} atoms, more than {MAX_ATOMS} (limit MAX_ATOMS): "
             "try method='definitions'",
-            limit="MAX_ATOMS",
-            value=MAX_ATOMS,
+            MAX_ATOMS=MAX_ATOMS,
         )
     with _shared.lend(len(atoms)) as manager:
         diagram = Diagram(manager, atoms)
@@ -164,8 +163,7 @@ def diagram_of(formula: Formula, atoms: Sequence[str]) -> Iterator[Diagram]:
             raise TooManyCubes(
                 f"a decision diagram of more than {MAX_NODES} nodes (limit MAX_NODES): "
                 "try method='definitions'",
-                limit="MAX_NODES",
-                value=MAX_NODES,
+                MAX_NODES=MAX_NODES,
             )
         try:
             yield diagram

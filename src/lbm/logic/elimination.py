@@ -96,8 +96,7 @@ class Elimination:
             raise TooManyCubes(
                 f"elimination gives up to {_said(self._size(root))} cubes, more than {limit}: "
                 "try method='auto', which may use definitional atoms, or a larger budget",
-                limit="budget",
-                value=limit,
+                budget=limit,
             )
         made: dict[Signed, list[Mask]] = {}
         stack = [root]

@@ -228,8 +228,7 @@ def _flat(formula: Formula, local: list[str], method: str, limit: int, steps: in
             raise TooManyCubes(
                 f"a strict DNF of this formula needs {size if size < 10**18 else 'more than 1e18'} cubes and "
                 f"the budget is {limit}: raise it, or allow definitional atoms",
-                limit="budget",
-                value=limit,
+                budget=limit,
             )
         if method == "auto" and measure.size(formula) <= max(4 * size, limit):
             cubes = measure.cubes(formula, place, MAX_CUBES)
@@ -286,8 +285,7 @@ def _full(formula: Formula, local: list[str]) -> list[Mask]:
         raise TooManyCubes(
             f"a full DNF over {len(local)} atoms may have {1 << len(local)} cubes; it is written out up to "
             f"{MAX_FULL_ATOMS} atoms (limit MAX_FULL_ATOMS): try method='auto'",
-            limit="MAX_FULL_ATOMS",
-            value=MAX_FULL_ATOMS,
+            MAX_FULL_ATOMS=MAX_FULL_ATOMS,
         )
     worlds = np.arange(1 << len(local))
     columns = {name: (worlds >> i & 1).astype(bool) for i, name in enumerate(local)}

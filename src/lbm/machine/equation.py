@@ -25,8 +25,7 @@ def write_equation(machine: Machine, *, latex: bool = False) -> str:
         raise LimitExceeded(
             f"this machine has {machine.weights.nnz} weights and an equation writes at most {MAX_TERMS} "
             "(limit MAX_TERMS): look at machine.units instead",
-            limit="MAX_TERMS",
-            value=MAX_TERMS,
+            MAX_TERMS=MAX_TERMS,
         )
     terms = [f"-{unit}({inside})" for unit, inside in _wells(machine, latex)]
     biases = [(-bias, name) for bias, name in zip(machine.visible_bias.tolist(), machine.atoms, strict=True)]

@@ -191,8 +191,7 @@ def theory_text(theory: Theory) -> str:
             raise LimitExceeded(
                 f"a statement of {len(line)} characters cannot be saved: the text format reads at most "
                 f"{MAX_STATEMENT} (limit MAX_STATEMENT)",
-                limit="MAX_STATEMENT",
-                value=MAX_STATEMENT,
+                MAX_STATEMENT=MAX_STATEMENT,
             )
     return "\n".join(lines)
 

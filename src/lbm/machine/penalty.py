@@ -413,6 +413,5 @@ def _within(made: int) -> None:
         raise LimitExceeded(
             f"the penalty polynomial passes {MAX_MONOMIALS} terms (limit MAX_MONOMIALS): "
             "use encoding='sdnf', which needs no polynomial",
-            limit="MAX_MONOMIALS",
-            value=MAX_MONOMIALS,
+            MAX_MONOMIALS=MAX_MONOMIALS,
         )

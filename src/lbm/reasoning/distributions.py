@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -32,41 +31,8 @@ Given = Formula | None
 _LARGEST: Final = 1e300  # exponents that chains add up without passing what a double can hold
 
 
-class Distribution(ABC):
-    """What may be asked of a distribution: exactly, or by chains."""
-
-    __slots__ = ()
-
-    name: ClassVar[str]
-    temperature: float
-    confidence: float | None
-
-    @abstractmethod
-    def exactly(self, budget: Budget) -> Exact | Wells:
-        """Return what answers exactly within a budget, or says that it is too much."""
-
-    @abstractmethod
-    def target(
-        self,
-        query: Given,
-        given: Given,
-        method: str,
-        rng: np.random.Generator,
-        budget: Budget,
-        more: Bools | None = None,
-    ) -> Target:
-        """Return what chains run on; with a query, of as much as it depends on.
-
-        ``more``: further worlds to begin in, over the atoms of the target that gave them.
-        """
-
-    @abstractmethod
-    def settled(self, given: Given, budget: Budget) -> dict[str, bool]:
-        """Return the atoms that chains leave out, since the evidence settles them."""
-
-
 @dataclass(frozen=True, slots=True)
-class Logical(Distribution):
+class Logical:
     """P(x) ∝ exp(score(x)/τ) over the models of a theory."""
 
     theory: Theory
@@ -89,7 +55,11 @@ class Logical(Distribution):
         budget: Budget,
         more: Bools | None = None,
     ) -> Target:
-        """Return what chains run on: the score, and penalties for hard formulae; tempered if asked for."""
+        """Return what chains run on: the score, and penalties for hard formulae; tempered if asked for.
+
+        With a query, of as much as it depends on. ``more``: further worlds to begin in, over the atoms of the
+        target that gave them.
+        """
         from lbm.reasoning.sampling import targets
 
         if method == "gibbs":
@@ -114,7 +84,7 @@ class Logical(Distribution):
 
 
 @dataclass(frozen=True, slots=True)
-class OfMachine(Distribution):
+class OfMachine:
     """P(x) ∝ exp(-F(x)) of one machine as built."""
 
     machine: Machine
@@ -131,7 +101,7 @@ class OfMachine(Distribution):
         """Return exact answers about the machine."""
         from lbm.reasoning.wells import Wells
 
-        return Wells.of(self.machine, confidence=self.confidence, temperature=self.temperature, budget=budget)
+        return Wells.of(self.machine, **self._options, budget=budget)
 
     def target(
         self,
@@ -156,3 +126,7 @@ class OfMachine(Distribution):
     def settled(self, given: Given, budget: Budget) -> dict[str, bool]:  # noqa: ARG002 - the same door for both
         """Return nothing: chains run on all atoms."""
         return {}
+
+
+Distribution = Logical | OfMachine
+"""What may be asked, exactly or by chains."""

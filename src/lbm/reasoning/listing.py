@@ -148,10 +148,7 @@ class _Listing:
         if self.all or (self.rows and not self.kept):
             self.all = True
             return False
-        world = self._solve(()) if not self.rows else None
-        start = 0
-        if self.rows:
-            world, start = self._greater(self.rows[-1])
+        world, start = self._greater(self.rows[-1]) if self.rows else (self._solve(()), 0)
         if world is None:
             self.all = True
             return False
@@ -283,9 +280,8 @@ def _product(first: Bools, parts: Sequence[_Listing], free: Sequence[int], wante
             while len(part.rows) < wanted and part.find():
                 pass
         except NoAnswer:
-            if (
-                len(part.rows) > 1
-            ):  # what is not known of it comes behind its last model with all others' first
+            # What is not known of the part comes behind its last model with the first of all others.
+            if len(part.rows) > 1:
                 heapq.heappop(waiting)
                 last = found[0].copy()
                 last[part.places] = part.rows[-1][: part.kept]

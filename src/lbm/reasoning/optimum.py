@@ -23,7 +23,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Best
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.search.routes import MAX_WORLDS, Standing, find
+from lbm.reasoning.search.routes import MAX_WORLDS, Search, Standing
 
 
 def best(
@@ -81,7 +81,7 @@ def best(
         raise ValueError("n_jobs is a number of processes from 1 up, or -1 for all cores, got 0")
     first = None if start is None else _values(problem.theory, start)
     tell = None if on_better is None else lambda found: on_better(_named(problem, found, every))
-    found = find(
+    found = Search(
         problem,
         budget,
         top=top,
@@ -90,7 +90,7 @@ def best(
         tell=tell,
         start=first,
         jobs=n_jobs,
-    )
+    ).found()
     if not found.worlds:
         raise NoAnswer(f"no world was found within {seconds} seconds: allow more")
     return _named(problem, found, every)
@@ -118,7 +118,7 @@ def _named(problem: Problem, found: Standing, every: bool) -> Best:
         satisfied = problem.positive - sum(max(0, problem.weights[number]) for number in first.broken)
         lost = first.lost
     return Best(
-        worlds=tuple(world.named(problem.theory.atoms) for world in found.worlds),
+        worlds=tuple(problem.named(world.values) for world in found.worlds),
         scores=scores,
         satisfied=satisfied,
         lost=lost,

@@ -10,7 +10,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import smallest
-from lbm.reasoning.search.routes import find
+from lbm.reasoning.search.routes import Search
 
 
 def preferred(
@@ -26,10 +26,10 @@ def preferred(
     True
     """
     problem = _checked(theory, query, given)
-    every = find(problem, budget.half())
+    every = Search(problem, budget.half()).found()
     if not every.worlds:
         return None
-    if every.optimal and not holds(query, every.worlds[0].named(problem.atoms)):
+    if every.optimal and not holds(query, problem.named(every.worlds[0].values)):
         return False
     return _loses_more(problem.given(~query), every.lost, every.bound, budget)[0]
 
@@ -51,7 +51,7 @@ def why_preferred(
     """
     seconds = budget.seconds()
     whole = _checked(theory, query, given)
-    every = find(whole, budget.half())
+    every = Search(whole, budget.half()).found()
     if not every.optimal:
         raise NoAnswer(f"the best world was not proven to be best within {seconds} seconds: allow more")
     problem = whole.given(~query)
@@ -99,7 +99,7 @@ def _loses_more(
         return proven > lost or (least is not None and least <= bound)
 
     try:
-        found = find(problem, budget, enough=enough)
+        found = Search(problem, budget, enough=enough).found()
     except NoWorlds:
         return True, None
     if found.bound > lost:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -78,10 +78,6 @@ class Candidate:
     keeps: bool
     broken: tuple[int, ...]
     lost: int
-
-    def named(self, atoms: Sequence[str]) -> dict[str, bool]:
-        """Return the world under the names of these atoms."""
-        return dict(zip(atoms, self.values, strict=True))
 
 
 class _Ready:
@@ -228,12 +224,7 @@ class Problem:
 
     def check(self, formula: Formula, role: str) -> None:
         """Raise unless ``formula`` is one, over atoms of the theory; ``role``: what it was meant to be."""
-        if not isinstance(formula, Formula):
-            raise TypeError(f"the {role} is a formula, got {formula!r}: lbm.parse('a -> b') makes one")
-        place = self._ready.place
-        for name in atoms_of(formula):
-            if name not in place:
-                raise UnknownAtom(name, self.theory.atoms)
+        check_formula(formula, role, self._ready.place, "theory")
 
     def written(self, budget: Budget) -> Clauses:
         """Return hard statements and evidence as clauses; raise NoAnswer if that is not done in time.
@@ -405,6 +396,15 @@ class Problem:
         if self.theory.clauses is None:
             return found
         return replace(self.theory.clauses, weights=whole_numbers(self.weights)).joined(found)
+
+
+def check_formula(formula: Formula, role: str, atoms: Mapping[str, object], where: str) -> None:
+    """Raise unless ``formula`` is one, over these atoms; ``where`` says whose atoms they are."""
+    if not isinstance(formula, Formula):
+        raise TypeError(f"the {role} is a formula, got {formula!r}: lbm.parse('a -> b') makes one")
+    for name in atoms_of(formula):
+        if name not in atoms:
+            raise UnknownAtom(name, atoms, where)
 
 
 def _unsaid(rows: Sequence[Clause], variables: int = 0) -> Clauses:

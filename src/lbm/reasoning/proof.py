@@ -113,19 +113,6 @@ def refuted_literals(
     return found
 
 
-def clash(theory: Theory | Problem, *, budget: Budget = NO_LIMIT) -> tuple[int, ...] | None:
-    """Return a clash (minimal unsatisfiable subset, MUS): hard statements that no world satisfies together.
-
-    Their numbers are returned. The set is minimal: leave any one out and the others can be satisfied. Empty:
-    the theory is satisfiable. None: no answer in time.
-
-    >>> clash(Theory(["a", "c -> a", "a -> b", (3, "c"), "~b"]))
-    (0, 2, 4)
-    """
-    found = prove(theory, budget=budget)
-    return found.why if found.satisfiable or found.minimal else None
-
-
 def prove(
     theory: Theory | Problem,
     *,
@@ -136,10 +123,13 @@ def prove(
 ) -> Proof:
     """Return whether the hard formulae are satisfiable, by which world, or the clash as small as time allows.
 
-    With ``given``, whether some world keeps them and the evidence; a clash then is one with the evidence.
-    Without ``why`` none is looked for. ``meanwhile`` is called, over and over, while the solver works: it may
-    return a world.
+    A clash (minimal unsatisfiable subset, MUS) is a set of hard statements that no world satisfies together;
+    it is minimal if without any one the others can be satisfied. With ``given``, whether some world keeps
+    them and the evidence; a clash then is one with the evidence. Without ``why`` none is looked for.
+    ``meanwhile`` is called, over and over, while the solver works: it may return a world.
 
+    >>> prove(Theory(["a", "c -> a", "a -> b", (3, "c"), "~b"])).why
+    (0, 2, 4)
     >>> from lbm.knowledge.parser import parse
     >>> prove(Theory(["a -> b", "c", "b -> d"]), given=parse("a & ~d")).why
     (0, 2)

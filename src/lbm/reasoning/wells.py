@@ -29,8 +29,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from lbm.arrays import Bools, Floats, Ints
-from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, UnknownAtom, WeightError
-from lbm.knowledge.formula import Formula, atoms_of, conjunction, holds
+from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds, WeightError
+from lbm.knowledge.formula import Formula, conjunction, holds
 from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Machine, inverse_temperature
 from lbm.reasoning.budget import NO_LIMIT, Budget
@@ -41,6 +41,7 @@ from lbm.reasoning.components.whole import check_world, either_way
 from lbm.reasoning.landscape.layers import log_sum, shares
 from lbm.reasoning.landscape.parts import LIMIT, MachinePart, States
 from lbm.reasoning.landscape.precise import ATOMS, QUANTUM, AllWorlds, is_coarse
+from lbm.reasoning.problem import check_formula
 
 CASE: Final = 1 << 12
 """Worlds whose weighing takes as long as to set up one case of a formula."""
@@ -177,12 +178,7 @@ class Wells:
 
     def check(self, formula: Formula, role: str) -> None:
         """Raise unless ``formula`` is one, over declared atoms; ``role`` says what it was meant to be."""
-        if not isinstance(formula, Formula):
-            raise TypeError(f"the {role} is a formula, got {formula!r}: lbm.parse('a -> b') makes one")
-        known = set(self.machine.declared)
-        for name in atoms_of(formula):
-            if name not in known:
-                raise UnknownAtom(name, self.machine.declared, "machine")
+        check_formula(formula, role, dict.fromkeys(self.machine.declared), "machine")
 
     def ask(self, evidence: Formula | None) -> Whole | None:
         """Return the machine with evidence, taken apart; None: the evidence contradicts itself."""
@@ -396,8 +392,7 @@ def _constrained(about: Wells, formulae: tuple[Formula, ...]) -> MachinePart:
             f"query and evidence tie {size} atoms together, which make {how_many(size)} worlds, beyond "
             f"{LIMIT} atoms (limit LIMIT), and have no strict DNF of up to {MAX_CUBES} cubes that "
             "elimination finds (limit MAX_CUBES): ask something simpler, or sample",
-            limit="LIMIT",
-            value=LIMIT,
+            LIMIT=LIMIT,
         ) from None
     shortest = LIMIT if machine.definitions else machine.hidden
     work = sum((1 << min(free, shortest)) + CASE for free in found.frees)

@@ -241,8 +241,7 @@ class Saturation:
         return LimitExceeded(
             f"a bottom clause would pass {self.literals} literals, at the mode ({mode}) of "
             f"{mode.clause.place}: try a smaller recall or depth, or pass literals=",
-            limit="literals",
-            value=self.literals,
+            literals=self.literals,
         )
 
     def _written(self, example: Term, label: bool, head: Literal, body: Iterable[Literal]) -> BottomClause:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
@@ -16,12 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
-from lbm.knowledge.formula import (
-    FALSE,
-    TRUE,
-    Formula,
-)
-from lbm.knowledge.numbers import Weight, digits_of
+from lbm.knowledge.formula import FALSE, TRUE, Formula
+from lbm.knowledge.numbers import digits_of, whole
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.assign import assign, reach
@@ -84,19 +79,15 @@ def take_apart(
         raise TooManyWorlds(
             f"exact answers are worked out for theories of at most {MAX_FORMULAE} formulae "
             f"(limit MAX_FORMULAE), and this one has {len(theory)}",
-            limit="MAX_FORMULAE",
-            value=MAX_FORMULAE,
+            MAX_FORMULAE=MAX_FORMULAE,
         )
-    hard: list[Formula] = []
-    weighted: list[tuple[Formula, Weight]] = []
-    for statement in theory:
-        if statement.weight is None:
-            hard.append(statement.formula)
-        elif soft:
-            weighted.append((statement.formula, statement.weight))
-    scale = 10 ** max((digits_of(weight) for _, weight in weighted), default=0)
-    whole = [(formula, int(Fraction(weight) * scale)) for formula, weight in weighted]
-    return fall_apart(tuple(dict.fromkeys([*first, *theory.atoms])), hard, whole, budget, scale=scale)
+    statements = list(theory)
+    hard = [said.formula for said in statements if said.weight is None]
+    weighted = [(said.formula, said.weight) for said in statements if soft and said.weight is not None]
+    digits = max((digits_of(weight) for _, weight in weighted), default=0)
+    scored = [(formula, whole(weight, digits)) for formula, weight in weighted]
+    atoms = tuple(dict.fromkeys([*first, *theory.atoms]))
+    return fall_apart(atoms, hard, scored, budget, scale=10**digits)
 
 
 def split_of(

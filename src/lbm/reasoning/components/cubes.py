@@ -35,8 +35,7 @@ class ByCubes(Batches):
                 raise TooManyWorlds(
                     f"the hard formulae over these {len(place)} atoms have no strict DNF of up to {limit} "
                     "cubes that was found (limit MAX_CUBES): try method='auto'",
-                    limit="MAX_CUBES",
-                    value=limit,
+                    MAX_CUBES=limit,
                 )
             cubes = product
         self.cubes = cubes

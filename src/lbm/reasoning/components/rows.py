@@ -29,8 +29,7 @@ def check_room(worlds: int, atoms: int) -> None:
         raise TooManyWorlds(
             f"{_about(worlds)} worlds of {atoms} atoms are more than {MAX_LISTED} truth values "
             "(limit MAX_LISTED): ask for fewer worlds, or for fewer atoms",
-            limit="MAX_LISTED",
-            value=MAX_LISTED,
+            MAX_LISTED=MAX_LISTED,
         )
 
 

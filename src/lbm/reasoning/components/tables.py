@@ -137,8 +137,7 @@ class Buckets:
             f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} (limit LIMIT), "
             f"and elimination needs tables of {narrowest} atoms or more, beyond {WIDTH} (limit WIDTH): "
             "give more evidence, or sample",
-            limit="LIMIT",
-            value=LIMIT,
+            LIMIT=LIMIT,
         )
 
     def _factors(self, define: bool) -> tuple[list[Factor], int]:
@@ -208,8 +207,7 @@ class Buckets:
                     raise TooManyWorlds(
                         f"elimination of {len(self.order)} variables would keep more than {MAX_KEPT} entries "
                         "of its tables (limit MAX_KEPT): ask for a count or one probability, or sample",
-                        limit="MAX_KEPT",
-                        value=MAX_KEPT,
+                        MAX_KEPT=MAX_KEPT,
                     )
                 result.steps.append(step)
             if summed.scope:
@@ -284,7 +282,7 @@ class Buckets:
             if step.variable in self.exists:
                 break
             assert step.can is not None
-            at = self._index(step.scope, lambda v: column_of(rows, v), len(rows))  # noqa: B023
+            at = _index(rows, step.scope)
             zero, one = (rows[can.reshape(-1)[at]] for can in step.can)
             rows = np.concatenate([zero, one | mask([step.variable], width)])
             if limit is not None:
@@ -300,14 +298,6 @@ class Buckets:
         spread(rows, range(atoms), found)
         return found
 
-    @staticmethod
-    def _index(scope: Sequence[int], column: Callable[[int], Bools], number: int) -> NDArray[np.int64]:
-        at = np.zeros(number, np.int64)
-        for variable in scope:
-            at <<= 1
-            at |= column(variable)
-        return at
-
     def draw(self, n: int, rng: np.random.Generator, scale: int, temperature: float) -> Words | None:
         """Return ``n`` independent draws as rows: each variable in turn, given its neighbours."""
         found = self.run(scale, temperature, steps=True)
@@ -317,7 +307,7 @@ class Buckets:
         rows = np.zeros((n, width), np.uint64)
         for step in reversed(found.steps):
             assert step.chance is not None
-            at = self._index(step.scope, lambda v: column_of(rows, v), n)
+            at = _index(rows, step.scope)
             rows[rng.random(n) < step.chance.reshape(-1)[at]] |= mask([step.variable], width)
         return self._own(rows)
 
@@ -344,6 +334,15 @@ class Buckets:
             if waiting[step.variable]:
                 joint[step.variable] = (*step.scope, step.variable), np.stack([given - one, one], axis=-1)
         return chances[: len(self.component.atoms)]
+
+
+def _index(rows: Words, scope: Sequence[int]) -> NDArray[np.int64]:
+    """Return where in a table over these variables the values in each row stand."""
+    at = np.zeros(len(rows), np.int64)
+    for variable in scope:
+        at <<= 1
+        at |= column_of(rows, variable)
+    return at
 
 
 def start(factor: Factor, scope: tuple[int, ...], numbers: type, *, logs: bool) -> Table:
@@ -532,9 +531,7 @@ def narrow_order(scopes: Sequence[Sequence[int]], variables: int, budget: Budget
     found, width = _greedy(_neighbours(scopes, variables), frozenset(), False, False, WIDTH, budget)
     if width > WIDTH:
         raise TooManyWorlds(
-            f"elimination needs tables of {width} atoms or more, beyond {WIDTH} (limit WIDTH)",
-            limit="WIDTH",
-            value=WIDTH,
+            f"elimination needs tables of {width} atoms or more, beyond {WIDTH} (limit WIDTH)", WIDTH=WIDTH
         )
     return found
 

@@ -212,8 +212,7 @@ class Trees:
             if len(reach(part)) > MAX_ASKED:
                 raise TooManyWorlds(
                     f"a formula of {len(reach(part))} atoms has too many values (limit MAX_ASKED)",
-                    limit="MAX_ASKED",
-                    value=MAX_ASKED,
+                    MAX_ASKED=MAX_ASKED,
                 )
         return self._result(self._local(known, parts, asked, budget))
 
@@ -289,8 +288,7 @@ class Trees:
 def _too_large() -> TooManyWorlds:
     return TooManyWorlds(
         f"the tables of this theory have more than {MAX_ENTRIES} entries (limit MAX_ENTRIES)",
-        limit="MAX_ENTRIES",
-        value=MAX_ENTRIES,
+        MAX_ENTRIES=MAX_ENTRIES,
     )
 
 

@@ -233,8 +233,7 @@ def solver(
             raise TooManyWorlds(
                 f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} "
                 "(limit LIMIT): try method='auto'",
-                limit="LIMIT",
-                value=LIMIT,
+                LIMIT=LIMIT,
             )
         return Blocks(component, budget)
     if how.method == "elimination":
@@ -326,8 +325,7 @@ class Cases:
             if len(literals) >= MAX_ASSUMED or len(self.cases) + len(waiting) >= MAX_CASES:
                 raise TooManyWorlds(
                     f"{len(component.atoms)} free atoms are too many even case by case (limit MAX_CASES)",
-                    limit="MAX_CASES",
-                    value=MAX_CASES,
+                    MAX_CASES=MAX_CASES,
                 )
             name = make("atom", max(met, key=met.__getitem__), ())
             waiting += [(*literals, name), (*literals, ~name)]

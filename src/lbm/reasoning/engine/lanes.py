@@ -211,8 +211,7 @@ def advance(
     if lanes.sweep + len(values) > MAX_SWEEPS:
         raise LimitExceeded(
             f"chains take at most {MAX_SWEEPS} sweeps (limit MAX_SWEEPS): then random numbers would repeat",
-            limit="MAX_SWEEPS",
-            value=MAX_SWEEPS,
+            MAX_SWEEPS=MAX_SWEEPS,
         )
     table = values.ndim == 1 and lanes.weights.whole
     atoms = np.arange(lanes.network.atoms, dtype=np.int32) if order is None else np.asarray(order, np.int32)

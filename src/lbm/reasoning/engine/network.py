@@ -460,8 +460,7 @@ def _programs(
             raise LimitExceeded(
                 f"nested formulae need more than {MAX_STEPS} steps (limit MAX_STEPS) for all their atoms: "
                 "give names to parts of them, as atoms with an equivalence each",
-                limit="MAX_STEPS",
-                value=MAX_STEPS,
+                MAX_STEPS=MAX_STEPS,
             )
         for i, those in moved.items():
             slots[i][g] = len(kids[i])

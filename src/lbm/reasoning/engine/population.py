@@ -130,8 +130,7 @@ def _cooled(
             raise LimitExceeded(
                 f"β is {betas[-1]:.3g} after {MAX_STEPS} steps (limit MAX_STEPS): weights are too far apart "
                 f"for {len(crowd.families)} states: pass more blocks",
-                limit="MAX_STEPS",
-                value=MAX_STEPS,
+                MAX_STEPS=MAX_STEPS,
             )
         each = gains()
         beta = next_beta(strength * each, betas[-1], SHARE)

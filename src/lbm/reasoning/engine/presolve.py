@@ -138,8 +138,7 @@ def _check(problem: Clauses, fixed: Mapping[int, bool]) -> None:
         raise LimitExceeded(
             f"expected at most {MAX_ATOMS} atoms (limit MAX_ATOMS), got {atoms}: "
             "solve parts that share no atom one after the other",
-            limit="MAX_ATOMS",
-            value=MAX_ATOMS,
+            MAX_ATOMS=MAX_ATOMS,
         )
     if (
         len(starts) != len(weights) + 1
@@ -164,8 +163,7 @@ def _check(problem: Clauses, fixed: Mapping[int, bool]) -> None:
         raise LimitExceeded(
             f"expected weights whose sum is at most {MAX_TOTAL} (limit MAX_TOTAL), got {total}: "
             "divide all of them by the same number",
-            limit="MAX_TOTAL",
-            value=MAX_TOTAL,
+            MAX_TOTAL=MAX_TOTAL,
         )
     for atom in fixed:
         if not 1 <= atom <= atoms:

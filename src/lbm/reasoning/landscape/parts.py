@@ -62,8 +62,7 @@ class States(MachinePart):
             raise TooManyWorlds(
                 f"{len(machine.declared)} free atoms{hidden} make {how_many(size)} {states}; enumeration "
                 f"stops at {LIMIT} (limit LIMIT): give more evidence, or sample",
-                limit="LIMIT",
-                value=LIMIT,
+                LIMIT=LIMIT,
             )
         if machine.definitions:
             return Defined(machine, scale)

@@ -21,12 +21,7 @@ from lbm.reasoning.engine.population import Population, log_mean, pinned_populat
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.proof import find_model
 from lbm.reasoning.sampling.machines import truth
-from lbm.reasoning.sampling.targets import (
-    LogicalNetwork,
-    hard_theory,
-    logical_network,
-    with_field,
-)
+from lbm.reasoning.sampling.targets import LogicalNetwork, hard_theory, logical_network, with_field
 
 POPULATIONS: Final = 8
 """Independent populations: what they differ by is the error."""

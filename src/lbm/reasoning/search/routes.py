@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -74,27 +74,6 @@ class Standing:
     def lost(self) -> int:
         """The weight that the best of them loses, times 10^digits."""
         return self.worlds[0].lost
-
-
-def find(
-    problem: Problem,
-    budget: Budget,
-    *,
-    top: int = 1,
-    every: bool = False,
-    rng: np.random.Generator | None = None,
-    tell: Callable[[Standing], None] | None = None,
-    enough: Enough | None = None,
-    start: Sequence[bool] | None = None,
-    jobs: int = 1,
-) -> Standing:
-    """Return the best worlds, exactly if that is quick; there may be none, if time is short.
-
-    Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``.
-    """
-    rng = np.random.default_rng(0) if rng is None else rng
-    with ExitStack() as stack:
-        return _Search(problem, budget, top, every, rng, tell, enough, start, jobs, stack).found()
 
 
 def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Standing | None:
@@ -236,19 +215,23 @@ def _pulls(clauses: Clauses) -> Floats:
 
 
 @dataclass(eq=False)
-class _Search:
-    """A search for the best worlds: by RC2 in a process of its own, and by all others in this one."""
+class Search:
+    """A search for the best worlds: by RC2 in a process of its own, and by all others in this one.
+
+    Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``.
+    """
 
     problem: Problem
     budget: Budget
-    top: int
-    every: bool
-    rng: np.random.Generator
-    tell: Callable[[Standing], None] | None
-    enough: Enough | None
-    start: Sequence[bool] | None
-    jobs: int
-    stack: ExitStack
+    _: KW_ONLY
+    top: int = 1
+    every: bool = False
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    tell: Callable[[Standing], None] | None = None
+    enough: Enough | None = None
+    start: Sequence[bool] | None = None
+    jobs: int = 1
+    stack: ExitStack = field(default_factory=ExitStack, init=False)  # what ends with the search
     clauses: Clauses | None = None  # None: too large as clauses
     worlds: dict[tuple[bool, ...], Candidate] = field(default_factory=dict)
     least: Candidate | None = None
@@ -264,31 +247,32 @@ class _Search:
     full: bool = False  # there are more than are given out
 
     def found(self) -> Standing:
-        """Search until the question is settled or time is over."""
-        small = len(self.problem.theory.atoms) <= WIDTH
-        if small and (found := self._exactly(2 * _PATIENCE)):
-            return found
-        simple = simple_model(self.problem)
-        if simple is not None:
-            self._add(simple)
+        """Return the best worlds, exactly if that is quick; there may be none, if time is short."""
+        with self.stack:
+            small = len(self.problem.theory.atoms) <= WIDTH
+            if small and (found := self._exactly(2 * _PATIENCE)):
+                return found
+            simple = simple_model(self.problem)
+            if simple is not None:
+                self._add(simple)
+                if self._over():
+                    return self.result()
+            self._call()
+            self._guess()
             if self._over():
                 return self.result()
-        self._call()
-        self._guess()
-        if self._over():
+            if not small and (found := self._exactly(_PATIENCE)):
+                return found
+            if not (engines.loaded() and engines.usable("lanes", self.budget)):
+                self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
+                if not self._over():
+                    self._run_plainly()
+            if not self._over() and engines.usable("lanes", self.budget):
+                self._glance()
+                if not self._over():
+                    self._anneal(self._over)
+            self._listen(self.budget)
             return self.result()
-        if not small and (found := self._exactly(_PATIENCE)):
-            return found
-        if not (engines.loaded() and engines.usable("lanes", self.budget)):
-            self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
-            if not self._over():
-                self._run_plainly()
-        if not self._over() and engines.usable("lanes", self.budget):
-            self._glance()
-            if not self._over():
-                self._anneal(self._over)
-        self._listen(self.budget)
-        return self.result()
 
     def _exactly(self, patience: float) -> Standing | None:
         """Return the exact answer, if it comes in a part of the time and before RC2 settles the question."""

@@ -198,8 +198,7 @@ class Background:
             raise LimitExceeded(
                 f"{goal} has more than {self.limit} answers over all examples: "
                 "try shorter chains, or leave its mode out",
-                limit="rows",
-                value=self.limit,
+                rows=self.limit,
             )
         repeated = np.repeat(np.arange(len(rows)), each)
         answers = np.concatenate([*found, np.zeros((0, len(goal.arguments)), dtype=np.int64)])

@@ -113,8 +113,7 @@ class _Proof:
                 raise LimitExceeded(
                     f"no answer to {self.asked} within {self.steps} steps, now at "
                     f"{self.shown(waiting)}: is there a rule that calls itself without end?",
-                    limit="steps",
-                    value=self.steps,
+                    steps=self.steps,
                 )
             goal, frame, cut, rest = waiting
             if type(goal) is Slot:

@@ -254,13 +254,12 @@ def _cubes(
         try:
             flat = flat_choices(body, place, budget=MAX_KNOWLEDGE_CUBES)[0]
             if len(cubes) + len(heads) * len(flat) > MAX_KNOWLEDGE_CUBES:
-                raise TooManyCubes("", limit="MAX_KNOWLEDGE_CUBES", value=MAX_KNOWLEDGE_CUBES)
+                raise TooManyCubes("", MAX_KNOWLEDGE_CUBES=MAX_KNOWLEDGE_CUBES)
         except TooManyCubes:
             raise TooManyCubes(
                 f"a formula of knowledge may become {MAX_KNOWLEDGE_CUBES} cubes (limit MAX_KNOWLEDGE_CUBES), "
                 f"and this one needs more: {shown(statement.formula)}; give a part of it as its own column",
-                limit="MAX_KNOWLEDGE_CUBES",
-                value=MAX_KNOWLEDGE_CUBES,
+                MAX_KNOWLEDGE_CUBES=MAX_KNOWLEDGE_CUBES,
             ) from None
         cubes += [
             [*cube, *(place[name] if wanted else -place[name] for name, wanted in head)]

@@ -65,9 +65,7 @@ class Examples:
     atoms: Bytes
 
 
-def read_examples(
-    table: TableFile, target: str, *, mentioned: Iterable[str] = (), encode: str = "auto"
-) -> Examples:
+def read_examples(table: TableFile, target: str, *, mentioned: Iterable[str] = ()) -> Examples:
     """Return the rows of a file with their classes, which are in the column ``target``.
 
     ``mentioned`` are the atoms of the knowledge, see :func:`lbm.training.data.table.fit_layout`. Where a file
@@ -82,7 +80,7 @@ def read_examples(
         raise FileError(f"{table.name}: expected rows of 2 classes at least to learn from, found 1 row")
     head = table.head(columns)
     whole = len(head) == table.rows
-    layout = reading(table.name, lambda: fit_layout(head, columns, mentioned, encode=encode, drop=whole))
+    layout = reading(table.name, lambda: fit_layout(head, columns, mentioned, drop=whole))
     atoms = np.empty((table.rows, len(layout.atoms)), dtype=np.uint8)
     first = 0
     parts = _pieces(head) if whole else table.chunks(columns, text=text_columns(layout))

@@ -237,8 +237,7 @@ class FilledRows:
             raise LimitExceeded(
                 f"the free energy of a row is summed over up to {MAX_SUMMED} missing atoms (limit MAX_SUMMED)"
                 f", and row {int(self.rows[0])} misses more: fill some in, for example from reconstruct",
-                limit="MAX_SUMMED",
-                value=MAX_SUMMED,
+                MAX_SUMMED=MAX_SUMMED,
             )
         return self.energies
 

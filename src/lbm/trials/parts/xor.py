@@ -7,12 +7,7 @@ from itertools import product
 from typing import Final
 
 from lbm.knowledge.theory import Theory
-from lbm.machine.penalty import (
-    energy_polynomial,
-    penalty_polynomial,
-    reduce_degree,
-    write_polynomial,
-)
+from lbm.machine.penalty import energy_polynomial, penalty_polynomial, reduce_degree, write_polynomial
 from lbm.machine.translate import translate
 from lbm.trials.part import Key, Piece, Row, Section, Sheet, columns, filled, prose, wording
 from lbm.trials.pictures import Drawing, Picture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from lbm.knowledge.printed import counted
 from lbm.views.commands import shared
@@ -41,10 +41,11 @@ def check_theory(
     size = _measure(theory)
     with shared.working("looking for a world that satisfies every hard formula"):
         proof = prove(theory, budget=Budget.of(seconds))
+    name = shared.name_of(file)
     if as_json:
-        shared.say_json(_facts(shared.name_of(file), theory, size, proof))
+        shared.say_json({"file": name, "atoms": len(theory.atoms), **asdict(size), **proof.facts()})
     else:
-        shared.say_each(_lines(shared.name_of(file), theory, size, proof, seconds))
+        shared.say_each(_lines(name, theory, size, proof, seconds))
     return 3 if proof.satisfiable is None else 0 if proof.satisfiable else 1
 
 
@@ -101,16 +102,7 @@ def _estimate(theory: Theory) -> int:
     )
 
 
-# --- for programs and for people -----------------------------------------------------------------
-
-
-def _facts(name: str, theory: Theory, size: Size, proof: Proof) -> dict[str, Any]:
-    return {
-        "file": name,
-        "atoms": len(theory.atoms),
-        **asdict(size),
-        **proof.facts(),
-    }
+# --- for people ----------------------------------------------------------------------------------
 
 
 def _lines(name: str, theory: Theory, size: Size, proof: Proof, seconds: float) -> Iterator[str]:

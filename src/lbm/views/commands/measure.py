@@ -37,9 +37,8 @@ def log_partition_of(
     with shared.working("summing over worlds"):
         found = log_partition(theory, given=given, **asdict(weighing), seconds=seconds, seed=seed)
     note = getattr(found, "note", "")
-    about = _about(weighing)
     error = getattr(found, "error", 0.0)
-    _say({"log_partition": found, **about, "error": error, "note": note or None}, as_json)
+    _say({"log_partition": found, **_about(weighing), "error": error, "note": note or None}, as_json)
     if note and not as_json:
         shared.remark(f"estimated by population annealing, not exact, since {note}")
     return 0

@@ -286,9 +286,7 @@ def read_stdin() -> bytes:
         raise FileError(f"cannot read standard input: {error.strerror or error}") from error
     if len(data) > MAX_BYTES:
         raise LimitExceeded(
-            f"standard input has more than {MAX_BYTES} bytes (limit MAX_BYTES)",
-            limit="MAX_BYTES",
-            value=MAX_BYTES,
+            f"standard input has more than {MAX_BYTES} bytes (limit MAX_BYTES)", MAX_BYTES=MAX_BYTES
         )
     return data
 
