@@ -222,6 +222,45 @@ def test_log_probability_is_that_of_the_world_and_minus_infinity_outside(asked, 
             assert found == -math.inf
 
 
+@pytest.mark.parametrize("size", [24, 65, 129])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_first_best_worlds_are_found_where_many_are_as_good(size, seed):
+    """They are the first models of all clauses, since one world keeps every clause, soft ones too."""
+    rng = random.Random(seed)
+    world = [rng.random() < 0.5 for _ in range(size)]
+    clauses = []
+    for begin in range(size - 3):
+        variables = rng.sample(range(begin, begin + 4), 3)
+        literals = [(v, rng.random() < 0.5) for v in variables]
+        if any(world[v] == wanted for v, wanted in literals):
+            clauses.append(literals)
+    names = [f"x{i}" for i in range(size)]
+    texts = [" | ".join(("" if wanted else "~") + names[v] for v, wanted in row) for row in clauses]
+    weighted = [text if rng.random() < 0.5 else (2, text) for text in texts]
+    first = []
+
+    def follow(values):  # the models that begin like this, in lexicographic order, as a solver has them
+        if len(first) == 3 or not solver.solve([v if true else -v for v, true in enumerate(values, 1)]):
+            return
+        if len(values) == size:
+            first.append(values)
+            return
+        follow([*values, False])
+        follow([*values, True])
+
+    with Solver("cadical153") as solver:
+        for row in clauses:
+            solver.add_clause([v + 1 if wanted else -v - 1 for v, wanted in row])
+        follow([])
+    theory = Theory(weighted, atoms=names)
+    assert count(Theory(texts, atoms=names)) > 1 << 17
+    for limit in (1, 3):
+        score, found = best_worlds(theory, limit=limit)
+        assert score == sum(weight for weight in theory.weights if weight is not None)
+        assert found.array.tolist() == first[:limit]
+        assert not found.complete
+
+
 @given(asked())
 def test_best_worlds_are_all_worlds_of_the_greatest_score_exactly(asked):
     theory, e = asked

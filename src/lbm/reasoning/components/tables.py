@@ -240,8 +240,11 @@ class Buckets:
         found = self.run(1, None, steps=True)
         if found is None:
             return None
-        check_room(found.ways, len(self.component.atoms))
-        return found.best, found.ways, self._rows(found.steps)[:limit]
+        rows = None if limit is None or few(found.ways, limit) else self._first(limit, None)
+        if rows is None:
+            check_room(found.ways, len(self.component.atoms))
+            rows = self._rows(found.steps)[:limit]
+        return found.best, found.ways, rows
 
     def worlds(self, limit: int | None = None, keep: frozenset[str] | None = None) -> Words | None:
         """Return the first ``limit`` models, sorted, or their restrictions to ``keep``.
@@ -281,6 +284,7 @@ class Buckets:
         for step in reversed(steps):
             if step.variable in self.exists:
                 break
+            self.budget.tick()  # there may be many rows
             assert step.can is not None
             at = _index(rows, step.scope)
             zero, one = (rows[can.reshape(-1)[at]] for can in step.can)
