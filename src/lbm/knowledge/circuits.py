@@ -1,0 +1,128 @@
+"""Circuits (negation normal form, NNF): formulae as sums and products that share their parts, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lbm.arrays import Ints
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PRODUCT: Final = 0
+"""A gate that is true where all its parts are (a conjunction); without parts it is always true."""
+
+SUM: Final = 1
+"""A gate that is true where one of its parts is (a disjunction); without parts it is never true."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Circuit:
+    """Gates over the literals of some variables, parts before wholes.
+
+    Slots number literals and gates alike: slot 2·v + 1 is the variable v (from 0), slot 2·v its negation, and
+    slot 2·variables + g the gate g. Answers are read off circuits that are *decomposable* (the parts of a
+    product share no variable) and *deterministic* (no world makes two parts of a sum true): then a sum of
+    products of weights over the gates is one over the models (d-DNNF). They are *smooth* if the parts of a
+    sum mention the same variables.
+
+    Attributes
+    ----------
+    variables
+        How many there are.
+    kinds
+        Shape (gates,), PRODUCT or SUM.
+    starts, parts
+        Gate g has the slots ``parts[starts[g]:starts[g + 1]]`` as parts, all of them below its own slot.
+    root
+        The slot of the whole.
+    """
+
+    variables: int
+    kinds: NDArray[np.uint8]
+    starts: Ints
+    parts: Ints
+    root: int
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @property
+    def edges(self) -> int:
+        """How many parts all gates have together, which is what one pass over the circuit costs."""
+        return len(self.parts)
+
+
+class Builder:
+    """Circuits made gate by gate; equal gates are made once, and what is trivial is never made.
+
+    >>> build = Builder(2)
+    >>> either = build.sum([build.product([build.literal(0, True), build.literal(1, False)]), build.literal(0, False)])
+    >>> build.circuit(either).edges
+    4
+    """
+
+    def __init__(self, variables: int) -> None:
+        self.variables = variables
+        self.first = 2 * variables
+        self.gates: list[tuple[int, tuple[int, ...]]] = []
+        self._known: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.true = self._gate(PRODUCT, ())
+        self.false = self._gate(SUM, ())
+
+    def literal(self, variable: int, value: bool) -> int:
+        """Return the slot of a literal."""
+        return 2 * variable + value
+
+    def product(self, parts: Iterable[int]) -> int:
+        """Return the slot of a product."""
+        flat: list[int] = []
+        for part in parts:
+            if part == self.false:
+                return self.false
+            if part >= self.first and self.gates[part - self.first][0] == PRODUCT:
+                inner = self.gates[part - self.first][1]
+                if len(inner) <= 2:  # longer ones may be shared, and are then worked out once
+                    flat += inner
+                    continue
+            flat.append(part)
+        return flat[0] if len(flat) == 1 else self._gate(PRODUCT, tuple(sorted(flat)))
+
+    def sum(self, parts: Iterable[int]) -> int:
+        """Return the slot of a sum."""
+        left = tuple(sorted(part for part in parts if part != self.false))
+        return left[0] if len(left) == 1 else self._gate(SUM, left)
+
+    def circuit(self, root: int) -> Circuit:
+        """Return the circuit of a slot: its gates, and no others."""
+        import numpy as np
+
+        wanted = bytearray(len(self.gates))
+        stack = [root] if root >= self.first else []
+        while stack:
+            slot = stack.pop()
+            if not wanted[slot - self.first]:
+                wanted[slot - self.first] = 1
+                stack += [part for part in self.gates[slot - self.first][1] if part >= self.first]
+        place = {slot: slot for slot in range(self.first)}
+        kinds: list[int] = []
+        rows: list[Sequence[int]] = []
+        for number, (kind, parts) in enumerate(self.gates):
+            if wanted[number]:
+                place[self.first + number] = self.first + len(kinds)
+                kinds.append(kind)
+                rows.append([place[part] for part in parts])
+        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        flat = np.array([part for row in rows for part in row], np.int64)
+        return Circuit(self.variables, np.array(kinds, np.uint8), starts, flat, place[root])
+
+    def _gate(self, kind: int, parts: tuple[int, ...]) -> int:
+        key = kind, parts
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.first + len(self.gates)
+            self.gates.append(key)
+        return found
