@@ -60,7 +60,8 @@ class Builder:
     """Circuits made gate by gate; equal gates are made once, and what is trivial is never made.
 
     >>> build = Builder(2)
-    >>> either = build.sum([build.product([build.literal(0, True), build.literal(1, False)]), build.literal(0, False)])
+    >>> one = build.product([build.literal(0, True), build.literal(1, False)])
+    >>> either = build.sum([one, build.literal(0, False)])
     >>> build.circuit(either).edges
     4
     """

@@ -89,6 +89,24 @@ def _unit(values: Floats) -> float:
     return 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The states of chains, copied at one moment.
+
+    Attributes
+    ----------
+    x
+        Shape (atoms, states), 0 or 1.
+    broken, score
+        Shape (states,): hard formulae broken, and the score. At β = 1 the states that break none have the
+        logical distribution.
+    """
+
+    x: Bytes
+    broken: Ints
+    score: Floats
+
+
 @dataclass(slots=True, eq=False)
 class Lanes:
     """The states of 64 chains, changed in place as they advance.

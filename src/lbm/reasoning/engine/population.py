@@ -18,10 +18,19 @@ from typing import Final
 
 import numpy as np
 
-from lbm.arrays import Bools, Bytes, Floats, Ints
+from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import LimitExceeded
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
-from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, random_states, reweighted, start
+from lbm.reasoning.engine.lanes import (
+    Lanes,
+    Snapshot,
+    Weights,
+    advance,
+    jump,
+    random_states,
+    reweighted,
+    start,
+)
 from lbm.reasoning.engine.network import LANES, GateNetwork
 from lbm.reasoning.engine.plain import fill
 from lbm.reasoning.engine.streams import key_of, uniforms
@@ -43,16 +52,11 @@ _NEAR: Final = 2.0  # a pinned population begins at its world but for a share of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Population:
-    """States for β = 1, each of them as likely as its weight says, and what was learned on the way.
+class Population(Snapshot):
+    """Snapshot for β = 1, each of them as likely as its weight says, and what was learned on the way.
 
     Attributes
     ----------
-    x
-        Shape (atoms, population), 0 or 1.
-    broken, score
-        Shape (population,): hard formulae broken, and the score. States that break none have the logical
-        distribution.
     log_z
         Estimate of log Σ_x exp(score(x)/τ - penalty·broken(x)) over all worlds.
     log_partition
@@ -65,9 +69,6 @@ class Population:
         Shape (steps + 1,), from 0 to 1.
     """
 
-    x: Bytes
-    broken: Ints
-    score: Floats
     log_z: float
     log_partition: float
     families: Ints
@@ -154,7 +155,7 @@ def pinned_population(
 ) -> Population:
     """Return a population that begins at one world and is let loose: what it weighs is around that world.
 
-    States are drawn from exp(L(x) - λ·d(x)), d the number of atoms that differ from the world. Where λ is
+    Snapshot are drawn from exp(L(x) - λ·d(x)), d the number of atoms that differ from the world. Where λ is
     large that is the world and its neighbours, and easily summed; on the way to λ = 0 the sum is followed as
     in ``population_of``. The mean of such estimates of Σ_x exp(L(x)) is right, too; if a population stays in
     a well, it mostly finds that well's share. So log_z is seldom above the truth, and where random

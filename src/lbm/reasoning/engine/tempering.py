@@ -1,6 +1,6 @@
 """A ladder of temperatures (parallel tempering, replica exchange): stuck states go where it is hot.
 
-States that cannot leave a well go where it is hot, and come back elsewhere.
+Snapshot that cannot leave a well go where it is hot, and come back elsewhere.
 
 The 64 lanes of a block are ladders of R rungs each. Rung r runs at β_r, from a hot end where chains forget
 in a few sweeps up to 1. After every sweep neighbours in a ladder exchange their β with probability
@@ -12,7 +12,7 @@ all rungs' distributions as it is, so that the states at β = 1 have theirs.
 
 How many rungs there are, and where, is found out first and then left alone. Rejections add up along a ladder
 to about the same sum, its barrier Λ, wherever its rungs are; so they are placed where each gap has an equal
-share. States travel fastest if that is about one half. [Syed, Bouchard-Côté, Deligiannidis, Doucet:
+share. Snapshot travel fastest if that is about one half. [Syed, Bouchard-Côté, Deligiannidis, Doucet:
 Non-reversible parallel tempering: a scalable highly parallel MCMC scheme; 2022]
 """
 
@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Bytes, Floats, Ints, slices
 from lbm.reasoning.engine.groups import Groups, groups_of, parts_of
-from lbm.reasoning.engine.lanes import Lanes, Weights, advance, jump, reweighted, start
+from lbm.reasoning.engine.lanes import Lanes, Snapshot, Weights, advance, jump, reweighted, start
 from lbm.reasoning.engine.network import LANES, GateNetwork, are_clauses
 from lbm.reasoning.engine.plain import fill
 from lbm.reasoning.engine.streams import key_of, uniforms
@@ -63,27 +63,13 @@ REFRESH: Final = 256
 SWAPS: Final = 3
 """The random stream that decides about exchanges."""
 
-_BATCH: Final = 64  # sweeps whose random numbers are made at once
-_WIDE: Final = 2.0  # the share of the barrier that a single gap is thought to have at most
-_ROUNDS: Final = (
-    1 / 8,
-    1 / 8,
-    1 / 4,
-    1 / 2,
-)  # shares of the search for rungs; they are placed anew after each
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cold:
+class Cold(Snapshot):
     """The states at β = 1 after a sweep, one for each ladder.
 
     Attributes
     ----------
-    x
-        Shape (atoms, ladders), 0 or 1.
-    broken, score
-        Shape (ladders,): hard formulae broken, and the score. States that break none have the logical
-        distribution.
     betas
         Shape (rungs,): the same from the first draw on.
     acceptance
@@ -92,12 +78,19 @@ class Cold:
         How many sweeps have been done, those before the first draw included.
     """
 
-    x: Bytes
-    broken: Ints
-    score: Floats
     betas: Floats
     acceptance: Floats
     sweep: int
+
+
+_BATCH: Final = 64  # sweeps whose random numbers are made at once
+_WIDE: Final = 2.0  # the share of the barrier that a single gap is thought to have at most
+_ROUNDS: Final = (
+    1 / 8,
+    1 / 8,
+    1 / 4,
+    1 / 2,
+)  # shares of the search for rungs; they are placed anew after each
 
 
 def tempered(

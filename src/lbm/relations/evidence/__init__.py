@@ -1,7 +1,7 @@
 """Rules over relations (Markov logic): labels as evidence, and how likely every other atom is."""
 
 from lbm.relations.evidence.query import Chances, infer, marginals
-from lbm.relations.evidence.residual import Prepared, prepare
+from lbm.relations.evidence.residual import GroundRules, prepare
 from lbm.relations.evidence.rules import constants_of, ground, labels_of, spelled
 from lbm.relations.evidence.weights import Choice, choose_weight, log_odds, mix, mixed
 
@@ -11,7 +11,7 @@ infer_labels = infer
 __all__ = [
     "Chances",
     "Choice",
-    "Prepared",
+    "GroundRules",
     "choose_weight",
     "constants_of",
     "ground",

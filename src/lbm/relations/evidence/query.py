@@ -18,7 +18,7 @@ from lbm.reasoning.budget import Budget
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling.runs import MAX_CHEAP_UPDATES, MOST_CHEAP, Limits
 from lbm.relations.evidence import orders
-from lbm.relations.evidence.residual import Prepared, label_weight, prepare, reduce
+from lbm.relations.evidence.residual import GroundRules, label_weight, prepare, reduce
 from lbm.relations.evidence.rules import ground
 from lbm.relations.evidence.walk import agreed, begin, clashing, is_possible, walk
 
@@ -111,7 +111,7 @@ def infer(
 
 
 def marginals(
-    theory: Theory | Prepared,
+    theory: Theory | GroundRules,
     evidence: Mapping[str, bool],
     queries: Sequence[str],
     *,
@@ -141,7 +141,7 @@ def marginals(
     sweeps
         Sweeps of each chain; None: as many as they need to agree.
     """
-    ready = theory if isinstance(theory, Prepared) else prepare(theory)
+    ready = theory if isinstance(theory, GroundRules) else prepare(theory)
     if not 0 < temperature < np.inf:
         raise ValueError(f"temperature is a positive, finite number, got {temperature}")
     if sweeps is not None and sweeps < 2:
@@ -163,7 +163,7 @@ def marginals(
 class _Inference:
     """One run: what is found of the atoms that are asked about, by their numbers."""
 
-    ready: Prepared
+    ready: GroundRules
     weight: float | None
     temperature: float
     rng: np.random.Generator
@@ -338,7 +338,7 @@ def _as_theory(clauses: Clauses) -> Theory:
     return Theory.from_clauses(replace(clauses, atoms=names))
 
 
-def _clash(ready: Prepared, labels: Mapping[int, bool]) -> NoWorlds:
+def _clash(ready: GroundRules, labels: Mapping[int, bool]) -> NoWorlds:
     """Return the error for labels that clash with the rules; it names a minimal set of them."""
     kept = clashing(ready.clauses, [number if value else -number for number, value in labels.items()])
     named = {ready.clauses.atoms[abs(literal) - 1]: literal > 0 for literal in kept}

@@ -137,7 +137,7 @@ def _renamed(problem: Clauses, leaders: Ints) -> Clauses:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class GroundRules:
     """Ground rules as weighted clauses, made ready once for all the labels they will meet.
 
     Attributes
@@ -176,7 +176,7 @@ class Prepared:
         return scaled.joined(added)
 
 
-def prepare(theory: Theory) -> Prepared:
+def prepare(theory: Theory) -> GroundRules:
     """Return ground rules made ready for labels; raise NoWorlds if propagation finds that they clash."""
     clauses = weighted_clauses(theory)
     bare = reduce(clauses, {})
@@ -199,4 +199,4 @@ def prepare(theory: Theory) -> Prepared:
                 for name, negated in alike[atom]:
                     pairs[place[name]] = (len(orders), *order.ends(i, not negated))
             orders.append(order)
-    return Prepared(place, clauses, orders, pairs)
+    return GroundRules(place, clauses, orders, pairs)

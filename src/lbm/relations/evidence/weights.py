@@ -13,7 +13,7 @@ from lbm.arrays import Floats
 from lbm.errors import NoWorlds
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence.query import marginals
-from lbm.relations.evidence.residual import Prepared, prepare
+from lbm.relations.evidence.residual import GroundRules, prepare
 
 WEIGHTS: Final[tuple[float | None, ...]] = (0.5, 1.0, 2.0, 4.0, None)
 """Weights of labels that are tried where none are given; None is for hard labels."""
@@ -36,7 +36,7 @@ class Choice:
 
 
 def choose_weight(
-    theory: Theory | Prepared,
+    theory: Theory | GroundRules,
     evidence: Mapping[str, bool],
     *,
     weights: Sequence[float | None] = WEIGHTS,
@@ -64,7 +64,7 @@ def choose_weight(
         raise ValueError("expected one weight at least to choose from, got none")
     if not 2 <= folds <= len(evidence):
         raise ValueError(f"expected from 2 folds up to one for each of {len(evidence)} labels, got {folds}")
-    ready = theory if isinstance(theory, Prepared) else prepare(theory)
+    ready = theory if isinstance(theory, GroundRules) else prepare(theory)
     rng = np.random.default_rng(seed)
     names = list(evidence)
     fold = rng.permutation(np.arange(len(names)) % folds)

@@ -21,7 +21,7 @@ from lbm.errors import NoWorlds
 from lbm.knowledge.formula import atom_name
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence import choose_weight, ground, log_odds, marginals, mix, prepare
-from lbm.relations.evidence.residual import Prepared
+from lbm.relations.evidence.residual import GroundRules
 from lbm.relations.evidence.weights import WEIGHTS
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import write
@@ -43,7 +43,7 @@ class Rules:
     Where a method takes a ``weight``, it is that of each label as evidence; None: labels are hard.
     """
 
-    ready: Prepared
+    ready: GroundRules
     names: tuple[str, ...]
     labels: tuple[bool, ...]
 
