@@ -53,7 +53,7 @@ _NEAR: Final = 2.0  # a pinned population begins at its world but for a share of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Population(Snapshot):
-    """Snapshot for β = 1, each of them as likely as its weight says, and what was learned on the way.
+    """States for β = 1, each of them as likely as its weight says, and what was learned on the way.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ def pinned_population(
 ) -> Population:
     """Return a population that begins at one world and is let loose: what it weighs is around that world.
 
-    Snapshot are drawn from exp(L(x) - λ·d(x)), d the number of atoms that differ from the world. Where λ is
+    States are drawn from exp(L(x) - λ·d(x)), d the number of atoms that differ from the world. Where λ is
     large that is the world and its neighbours, and easily summed; on the way to λ = 0 the sum is followed as
     in ``population_of``. The mean of such estimates of Σ_x exp(L(x)) is right, too; if a population stays in
     a well, it mostly finds that well's share. So log_z is seldom above the truth, and where random

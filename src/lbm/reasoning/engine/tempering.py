@@ -1,6 +1,6 @@
 """A ladder of temperatures (parallel tempering, replica exchange): stuck states go where it is hot.
 
-Snapshot that cannot leave a well go where it is hot, and come back elsewhere.
+States that cannot leave a well go where it is hot, and come back elsewhere.
 
 The 64 lanes of a block are ladders of R rungs each. Rung r runs at β_r, from a hot end where chains forget
 in a few sweeps up to 1. After every sweep neighbours in a ladder exchange their β with probability
@@ -12,7 +12,7 @@ all rungs' distributions as it is, so that the states at β = 1 have theirs.
 
 How many rungs there are, and where, is found out first and then left alone. Rejections add up along a ladder
 to about the same sum, its barrier Λ, wherever its rungs are; so they are placed where each gap has an equal
-share. Snapshot travel fastest if that is about one half. [Syed, Bouchard-Côté, Deligiannidis, Doucet:
+share. States travel fastest if that is about one half. [Syed, Bouchard-Côté, Deligiannidis, Doucet:
 Non-reversible parallel tempering: a scalable highly parallel MCMC scheme; 2022]
 """
 
