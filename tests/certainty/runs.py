@@ -20,8 +20,8 @@ from scipy.special import stdtrit
 
 import lbm
 from lbm.errors import LbmError, TooManyWorlds
-from lbm.reasoning.components import trees
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact import trees
+from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.sampling import runs as sampling_runs
 from lbm.reasoning.sampling.diagnostics import wilson
 from lbm.reasoning.sampling.runs import Limits

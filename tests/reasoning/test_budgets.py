@@ -18,10 +18,10 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning import problem, proof, reasoner
 from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components import tables, trees
-from lbm.reasoning.components.apart import Component, take_apart
-from lbm.reasoning.components.whole import How
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact import tables, trees
+from lbm.reasoning.exact.apart import Component, take_apart
+from lbm.reasoning.exact.questions import Exact
+from lbm.reasoning.exact.whole import How
 from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.sampling import diagnostics, estimates, runs, targets

@@ -13,9 +13,9 @@ from lbm.knowledge.formula import atom, conjunction, disjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.assign import assign
-from lbm.reasoning.components import trees
-from lbm.reasoning.components.apart import assume, take_apart
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact import trees
+from lbm.reasoning.exact.apart import assume, take_apart
+from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.sampling import estimates, targets
 from lbm.reasoning.sampling.diagnostics import wilson
 from lbm.reasoning.sampling.runs import MOST, Limits

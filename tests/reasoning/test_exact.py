@@ -30,12 +30,12 @@ from lbm.knowledge.formula import (
 )
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.components import tables, whole
-from lbm.reasoning.components import tables as elimination
-from lbm.reasoning.components.apart import take_apart
-from lbm.reasoning.components.batches import Batches
-from lbm.reasoning.components.blocks import truth_table
-from lbm.reasoning.exact import METHODS, Exact
+from lbm.reasoning.exact import tables, whole
+from lbm.reasoning.exact import tables as elimination
+from lbm.reasoning.exact.apart import take_apart
+from lbm.reasoning.exact.batches import Batches
+from lbm.reasoning.exact.blocks import truth_table
+from lbm.reasoning.exact.questions import METHODS, Exact
 from tests.oracles import PRECISE, Oracle, truth
 from tests.strategies import formulae, theories
 

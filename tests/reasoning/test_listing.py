@@ -18,7 +18,7 @@ from lbm.knowledge.formula import atom, disjunction, exactly
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import listing, reasoner
 from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.listing import first_models
 from lbm.reasoning.problem import Problem
 from tests.strategies import formulae, theories
@@ -141,7 +141,7 @@ def test_models_past_exact_methods_are_listed_whole_where_they_are_few():
 
 
 def test_no_model_is_counted_where_a_few_are_asked_for(monkeypatch):
-    monkeypatch.setattr("lbm.reasoning.components.whole.count", None)
+    monkeypatch.setattr("lbm.reasoning.exact.whole.count", None)
     assert len(lbm.models(Theory(["a | b | c"]), limit=5)) == 5
 
 

@@ -18,7 +18,7 @@ from lbm.knowledge.formula import FALSE, TRUE, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
 from lbm.reasoning import reasoner
 from lbm.reasoning.answers import number
-from lbm.reasoning.components import apart, trees, whole
+from lbm.reasoning.exact import apart, trees, whole
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling import estimates, runs
 from tests.oracles import Oracle, truth

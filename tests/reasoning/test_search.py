@@ -22,8 +22,8 @@ from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.wire import read_theory
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.apart import split_of
 from lbm.reasoning.engine.presolve import presolve
+from lbm.reasoning.exact.apart import split_of
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search import routes
 from lbm.reasoning.search.annealed import anneal, of_clauses, of_split

@@ -11,9 +11,9 @@ from lbm.errors import NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import atoms_of, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.components.apart import take_apart
-from lbm.reasoning.components.trees import MAX_ASKED, Trees
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact.apart import take_apart
+from lbm.reasoning.exact.questions import Exact
+from lbm.reasoning.exact.trees import MAX_ASKED, Trees
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.status import settle
 from tests.oracles import Oracle, truth

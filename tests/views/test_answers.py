@@ -18,7 +18,7 @@ from lbm import Reasoner, Theory, ask, best, marginals, models, sample, uniformi
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
 from lbm.reasoning.answers import Best, Estimate, Marginals
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact.questions import Exact
 from lbm.views.commands import shared
 from lbm.views.entry import main
 

@@ -10,7 +10,7 @@ from contextvars import copy_context
 import pytest
 
 from lbm.errors import NoAnswer, TooManyWorlds
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.search import satisfy
 from lbm.views import entry
 from lbm.views.entry import main

@@ -7,7 +7,7 @@ import pytest
 import lbm
 from lbm.errors import ParseError, UnknownAtom
 from lbm.reasoning import reasoner
-from lbm.reasoning.components import apart
+from lbm.reasoning.exact import apart
 from lbm.views.entry import main
 
 

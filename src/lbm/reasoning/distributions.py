@@ -14,9 +14,9 @@ from lbm.errors import WeightError, WrongDistribution
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.apart import exponent
-from lbm.reasoning.components.whole import How
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact.apart import exponent
+from lbm.reasoning.exact.questions import Exact
+from lbm.reasoning.exact.whole import How
 from lbm.reasoning.problem import Known
 
 if TYPE_CHECKING:

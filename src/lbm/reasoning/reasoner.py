@@ -26,11 +26,11 @@ from lbm.reasoning.answers import Answer, Best, DistributionResult, Draws, Margi
 from lbm.reasoning.assign import assign
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
-from lbm.reasoning.components.rows import MAX_LISTED, check_room
-from lbm.reasoning.components.trees import Trees, Weighed
-from lbm.reasoning.components.whole import How
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
-from lbm.reasoning.exact import Exact, check_listed
+from lbm.reasoning.exact.questions import Exact, check_listed
+from lbm.reasoning.exact.rows import MAX_LISTED, check_room
+from lbm.reasoning.exact.trees import Trees, Weighed
+from lbm.reasoning.exact.whole import How
 from lbm.reasoning.problem import Known, Problem
 from lbm.reasoning.proof import satisfiable
 from lbm.reasoning.solvers.aside import ganak_installed

@@ -34,10 +34,10 @@ from lbm.knowledge.formula import Formula, conjunction, holds
 from lbm.logic.elimination import Mask
 from lbm.machine.rbm import Machine, inverse_temperature
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.apart import Component, fall_apart
-from lbm.reasoning.components.cubes import MAX_CUBES, ByCubes
-from lbm.reasoning.components.rows import check_room, how_many
-from lbm.reasoning.components.whole import check_world, either_way
+from lbm.reasoning.exact.apart import Component, fall_apart
+from lbm.reasoning.exact.cubes import MAX_CUBES, ByCubes
+from lbm.reasoning.exact.rows import check_room, how_many
+from lbm.reasoning.exact.whole import check_world, either_way
 from lbm.reasoning.landscape.layers import log_sum, shares
 from lbm.reasoning.landscape.parts import LIMIT, MachinePart, States
 from lbm.reasoning.landscape.precise import ATOMS, QUANTUM, AllWorlds, is_coarse

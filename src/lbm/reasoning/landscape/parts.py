@@ -14,7 +14,7 @@ from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Machine
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.rows import how_many
+from lbm.reasoning.exact.rows import how_many
 from lbm.reasoning.landscape.layers import Coins, Defined, Free, Layer, log_sum, shares
 
 LIMIT: Final = 24

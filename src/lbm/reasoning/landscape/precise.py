@@ -17,7 +17,7 @@ from lbm.arrays import Bools, Floats
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.machine.rbm import Machine
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.rows import Array
+from lbm.reasoning.exact.rows import Array
 
 ATOMS: Final = 16
 """Declared atoms of a machine all of whose worlds are weighed in exact arithmetic."""

@@ -14,11 +14,11 @@ from lbm.arrays import Bools
 from lbm.errors import NoAnswer
 from lbm.knowledge.formula import Formula, conjunction
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.apart import Split
 from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.population import Population, log_mean, pinned_population, population_of
 from lbm.reasoning.engine.streams import seed_from
+from lbm.reasoning.exact.apart import Split
 from lbm.reasoning.proof import find_model
 from lbm.reasoning.sampling.machines import truth
 from lbm.reasoning.sampling.targets import LogicalNetwork, hard_theory, logical_network, with_field

@@ -25,7 +25,6 @@ from lbm.logic.anatomy import view
 from lbm.machine.rbm import Machine
 from lbm.reasoning.assign import assign
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.apart import Split, exponent
 from lbm.reasoning.engine import dense
 from lbm.reasoning.engine.energy import EnergyNetwork, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.groups import groups_of, parts_of
@@ -34,6 +33,7 @@ from lbm.reasoning.engine.network import LANES, GateNetwork, network_of
 from lbm.reasoning.engine.schedule import tuned_penalty
 from lbm.reasoning.engine.streams import seed_from
 from lbm.reasoning.engine.tempering import Cold, tempered
+from lbm.reasoning.exact.apart import Split, exponent
 from lbm.reasoning.problem import MANY_CELLS
 from lbm.reasoning.proof import find_model, refuted_literals, satisfiable
 from lbm.reasoning.sampling.machines import Conditioned, gibbs_step, truth

@@ -18,8 +18,8 @@ from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.whole import How
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact.questions import Exact
+from lbm.reasoning.exact.whole import How
 from lbm.reasoning.problem import Problem
 
 MAX_LISTED: Final = 50_000

@@ -20,8 +20,8 @@ from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.clauses import Clauses, is_true, propagated, under
 from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
-from lbm.reasoning.components.apart import Component, split_of
-from lbm.reasoning.components.tables import WIDTH, order
+from lbm.reasoning.exact.apart import Component, split_of
+from lbm.reasoning.exact.tables import WIDTH, order
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
 from lbm.reasoning.search import engines
@@ -88,8 +88,8 @@ def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Standing 
     if _is_wide(problem, budget):
         return None
     # Not before RC2 is at work.
-    from lbm.reasoning.components.whole import How
-    from lbm.reasoning.exact import Exact
+    from lbm.reasoning.exact.questions import Exact
+    from lbm.reasoning.exact.whole import How
 
     limit = MAX_WORLDS if every else top
 

@@ -17,7 +17,7 @@ from lbm.arrays import Bools, Ints, Words
 from lbm.knowledge.formula import Formula, atom, conjunction, disjunction
 from lbm.knowledge.theory import Theory
 from lbm.machine.translate import translate
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact.questions import Exact
 from lbm.trials.searches.pool import cover, pack_words, word_cubes, word_step
 
 CONFIDENCE: Final = 5.0

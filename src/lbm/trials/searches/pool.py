@@ -22,8 +22,8 @@ from lbm.arrays import Bools, Floats, Ints, Words
 from lbm.knowledge.formula import Formula, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
-from lbm.reasoning.components.rows import unpack
-from lbm.reasoning.exact import Exact
+from lbm.reasoning.exact.questions import Exact
+from lbm.reasoning.exact.rows import unpack
 
 SIZE: Final = 500
 """Rows to which the pool is cut, as in the authors' script."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.knowledge.formula import atoms_of, holds
-from lbm.reasoning.components.apart import Component, exponent, exponents
-from lbm.reasoning.components.rows import Array, Words, check_room, column_of, sort_rows, spread, words_for
+from lbm.reasoning.exact.apart import Component, exponent, exponents
+from lbm.reasoning.exact.rows import Array, Words, check_room, column_of, sort_rows, spread, words_for
 
 
 class Batches(ABC):

@@ -21,7 +21,7 @@ from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.assign import assign, reach
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.rows import Array
+from lbm.reasoning.exact.rows import Array
 from lbm.reasoning.problem import Known
 
 MAX_FORMULAE: Final = 20_000

@@ -30,10 +30,10 @@ from lbm.knowledge.formula import Formula, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Models
-from lbm.reasoning.components import whole
-from lbm.reasoning.components.apart import Split, assume, exponent, split_of
-from lbm.reasoning.components.rows import check_room, unpack
-from lbm.reasoning.components.whole import How, check_world, either_way
+from lbm.reasoning.exact import whole
+from lbm.reasoning.exact.apart import Split, assume, exponent, split_of
+from lbm.reasoning.exact.rows import check_room, unpack
+from lbm.reasoning.exact.whole import How, check_world, either_way
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import no_worlds
 

@@ -12,9 +12,9 @@ from lbm.knowledge.formula import Formula
 from lbm.logic.elimination import Elimination, Mask, times
 from lbm.logic.sdnf import flat_choices
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.components.apart import Component
-from lbm.reasoning.components.batches import Batches
-from lbm.reasoning.components.rows import Words, check_room, coins, mask, restrict, words_for
+from lbm.reasoning.exact.apart import Component
+from lbm.reasoning.exact.batches import Batches
+from lbm.reasoning.exact.rows import Words, check_room, coins, mask, restrict, words_for
 
 MAX_CUBES: Final = 4096
 """Cubes up to which the strict DNF of a component is used."""

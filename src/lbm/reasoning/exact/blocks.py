@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from lbm.knowledge.formula import FALSE, TRUE, Formula, atoms_of, postorder
 from lbm.reasoning.assign import assign
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.apart import Component
-from lbm.reasoning.components.batches import Batches
-from lbm.reasoning.components.rows import ALL, Words, restrict
+from lbm.reasoning.exact.apart import Component
+from lbm.reasoning.exact.batches import Batches
+from lbm.reasoning.exact.rows import ALL, Words, restrict
 
 LIMIT: Final = 30
 """Free atoms of one component up to which its worlds are enumerated."""

@@ -22,10 +22,10 @@ from lbm.knowledge.formula import Formula, atoms_of, make
 from lbm.logic.anatomy import view
 from lbm.logic.elimination import Elimination
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.apart import Component, Split, exponent, fall_apart
-from lbm.reasoning.components.blocks import LIMIT, Blocks
-from lbm.reasoning.components.cubes import MAX_CUBES, ByCubes
-from lbm.reasoning.components.rows import (
+from lbm.reasoning.exact.apart import Component, Split, exponent, fall_apart
+from lbm.reasoning.exact.blocks import LIMIT, Blocks
+from lbm.reasoning.exact.cubes import MAX_CUBES, ByCubes
+from lbm.reasoning.exact.rows import (
     Words,
     check_room,
     coins,
@@ -35,7 +35,7 @@ from lbm.reasoning.components.rows import (
     spread,
     words_for,
 )
-from lbm.reasoning.components.tables import Buckets, few
+from lbm.reasoning.exact.tables import Buckets, few
 from lbm.reasoning.problem import Known
 
 MAX_CASES: Final = 256

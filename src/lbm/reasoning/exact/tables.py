@@ -20,9 +20,9 @@ from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
 from lbm.knowledge.weighted import check_cells
 from lbm.reasoning.assign import reach
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.components.apart import Component, exponents
-from lbm.reasoning.components.blocks import LIMIT, truth_table
-from lbm.reasoning.components.rows import (
+from lbm.reasoning.exact.apart import Component, exponents
+from lbm.reasoning.exact.blocks import LIMIT, truth_table
+from lbm.reasoning.exact.rows import (
     Array,
     Words,
     check_room,
