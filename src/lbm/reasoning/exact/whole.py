@@ -35,7 +35,7 @@ from lbm.reasoning.exact.rows import (
     spread,
     words_for,
 )
-from lbm.reasoning.exact.tables import Buckets, few
+from lbm.reasoning.exact.buckets import Buckets, few
 from lbm.reasoning.problem import Known
 
 MAX_CASES: Final = 256
