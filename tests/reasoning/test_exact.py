@@ -30,8 +30,8 @@ from lbm.knowledge.formula import (
 )
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.exact import buckets as elimination
 from lbm.reasoning.exact import tables, whole
-from lbm.reasoning.exact import tables as elimination
 from lbm.reasoning.exact.apart import take_apart
 from lbm.reasoning.exact.batches import Batches
 from lbm.reasoning.exact.blocks import truth_table
@@ -486,7 +486,7 @@ def test_the_first_models_of_many_are_found_without_listing_the_others(seed, wid
     parts = [atom(a) | ~atom(b) | atom(c) for a, b, c in zip(order, order[1:], order[2:], strict=False)]
     theory = Theory(parts, atoms=names)
     kept = None if width == 4 or rng.random() < 0.5 else rng.sample(names, 20)
-    assert not tables.few(count(theory, project=kept), 50)
+    assert not elimination.few(count(theory, project=kept), 50)
     found = models(theory, project=kept, limit=50, method="elimination")
     assert rows(found) == rows(models(theory, project=kept, limit=50, method="enumeration"))
 
@@ -619,7 +619,7 @@ def test_independent_parts_are_counted_and_asked_apart():
 
 def test_a_disjunction_too_large_to_ask_is_asked_through_its_negation(monkeypatch):
     """Limits that allow one triangle: the disjunction joins them all, its negation leaves them apart."""
-    monkeypatch.setattr(elimination, "WIDTH", 1)
+    monkeypatch.setattr(tables, "MAX_TABLE", 8)
     for name, value in {"QUICK": 3, "LIMIT": 3, "MAX_CUBES": 3, "MAX_CASES": 0}.items():
         monkeypatch.setattr(whole, name, value)
     theory = Theory([f"exactly(1, a{i}, b{i}, c{i})" for i in range(8)])

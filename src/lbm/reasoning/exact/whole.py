@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from lbm.logic.elimination import Elimination
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.exact.apart import Component, Split, exponent, fall_apart
 from lbm.reasoning.exact.blocks import LIMIT, Blocks
+from lbm.reasoning.exact.buckets import Buckets, few
 from lbm.reasoning.exact.cubes import MAX_CUBES, ByCubes
 from lbm.reasoning.exact.rows import (
     Words,
@@ -35,7 +36,7 @@ from lbm.reasoning.exact.rows import (
     spread,
     words_for,
 )
-from lbm.reasoning.exact.buckets import Buckets, few
+from lbm.reasoning.exact.tables import MAX_TABLE, Tables
 from lbm.reasoning.problem import Known
 
 MAX_CASES: Final = 256
@@ -46,6 +47,14 @@ MAX_ASSUMED: Final = 12
 
 QUICK: Final = 20
 """Atoms of a component whose worlds are enumerated before anything cleverer is tried."""
+
+FEW: Final = 10
+"""Atoms of a component whose worlds are looked at one by one rather than put in tables."""
+
+FAR: Final = 1e5
+"""Sum of all weights, over the temperature, past which sums keep best scores apart as whole numbers."""
+
+_tables: Final = Known(16)
 
 _ONE_CASE: Final = "one case"  # as auto, without looking for cases
 
@@ -95,7 +104,7 @@ def count(split: Split, keep: frozenset[str] | None, how: How) -> int:
         try:
             total *= how.known.get(
                 ("count", component, keep, how.method),
-                lambda: solver(component, how, keep).count(keep),  # noqa: B023 - called at once
+                lambda: _count(component, keep, how),  # noqa: B023 - called at once
             )
         except TooManyWorlds as error:
             late = late or error
@@ -123,7 +132,7 @@ def mass(split: Split, temperature: float, how: How) -> tuple[int, float] | None
     for component in split.components:
         found = how.known.get(
             ("mass", component, temperature, how.method),
-            lambda: solver(component, how).mass(split.scale, temperature),  # noqa: B023 - called at once
+            lambda: _summing(component, how, split.scale, temperature).mass(split.scale, temperature),  # noqa: B023
         )
         if found is None:
             return None
@@ -139,7 +148,9 @@ def marginals(split: Split, temperature: float, how: How) -> dict[str, float] | 
     for component in split.components:
         chances = how.known.get(
             ("marginals", component, temperature, how.method),
-            lambda: solver(component, how).marginals(split.scale, temperature),  # noqa: B023
+            lambda: _summing(component, how, split.scale, temperature).marginals(  # noqa: B023
+                split.scale, temperature
+            ),
         )
         if chances is None:
             return None
@@ -169,7 +180,8 @@ def draw(
     place = {name: i for i, name in enumerate(names)}
     found = np.tile(_pattern(split, names), (n, 1))
     for component in split.components:
-        rows = solver(component, how).draw(n, rng, split.scale, temperature)
+        by = _summing(component, how, split.scale, temperature)
+        rows = by.draw(n, rng, split.scale, temperature)
         if rows is None:
             return None
         spread(rows, [place[name] for name in component.atoms], found)
@@ -218,49 +230,125 @@ def _product(
     return found
 
 
+Solver: TypeAlias = "ByCubes | Blocks | Buckets | Cases"
+"""What answers questions about the models of one component."""
+
 # --- one component ---------------------------------------------------------------------------------
 
 
-def solver(
-    component: Component, how: How, keep: frozenset[str] | None = None
-) -> ByCubes | Blocks | Buckets | Cases:
-    """Return what answers questions about a component: the method asked for, or the first that fits."""
+def solver(component: Component, how: How, keep: frozenset[str] | None = None) -> Solver:
+    """Return what lists the models of a component: by the method asked for, or the first that fits."""
     size, budget = len(component.atoms), how.budget
-    if how.method == "cubes":
-        return ByCubes(component, 1 << 16, budget)
-    if how.method == "enumeration":
-        if size > LIMIT:
-            raise TooManyWorlds(
-                f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} "
-                "(limit LIMIT): try method='auto'",
-                LIMIT=LIMIT,
-            )
-        return Blocks(component, budget)
+    if how.method in ("cubes", "enumeration"):
+        return _asked_for(component, how)
     if how.method == "elimination":
         return Buckets(component, keep, budget)
-    if not component.soft and (keep is None or keep.issuperset(component.atoms)):
-        sizes, cubes = Elimination(), 1
-        for part in component.hard:
-            cubes *= sizes.size(part)
-            if cubes > MAX_CUBES:  # most have too many after a few formulae
-                break
-        else:
-            return ByCubes(component, MAX_CUBES, budget)
+    flat = _flat(component, budget) if _all_asked(component, keep) else None
+    if flat is not None:
+        return flat
     if size <= QUICK:
         return Blocks(component, budget)
     try:
         return Buckets(component, keep, budget)
     except TooManyWorlds:
-        if size <= LIMIT:
-            return Blocks(component, budget)
-        if how.method != _ONE_CASE:
-            for other in (
-                lambda: ByCubes(component, MAX_CUBES, budget),
-                lambda: Cases(component, keep, budget),
-            ):
-                with suppress(TooManyWorlds):
-                    return other()
-        raise
+        return _wide(component, how, keep)
+
+
+def _count(component: Component, keep: frozenset[str] | None, how: How) -> int:
+    """Return how many models there are, or restrictions to ``keep``."""
+    if how.method in ("cubes", "enumeration") or not _all_asked(component, keep):
+        return solver(component, how, keep).count(keep)
+    if how.method == "elimination":
+        return tables_of(component, how.budget).count()
+    flat = _flat(component, how.budget)
+    if flat is not None:
+        return flat.count()
+    if len(component.atoms) <= QUICK:
+        return Blocks(component, how.budget).count()
+    try:
+        return tables_of(component, how.budget).count()
+    except TooManyWorlds:
+        return _wide(component, how, keep).count()
+
+
+def _summing(component: Component, how: How, scale: int, temperature: float) -> Solver | Tables:
+    """Return what sums over the models of a component: by the method asked for, or the first that fits."""
+    spread = sum(abs(weight) for _, weight in component.soft)
+    if how.method in ("cubes", "enumeration") or not exponent(spread, scale, temperature) < FAR:
+        return solver(component, how)
+    size, budget = len(component.atoms), how.budget
+    if how.method == "elimination":
+        return tables_of(component, budget)
+    flat = None if component.soft else _flat(component, budget)
+    if flat is not None:
+        return flat
+    if size <= FEW:
+        return Blocks(component, budget)
+    try:
+        tables = tables_of(component, budget)
+        if size > QUICK or tables.work <= 1 << QUICK:
+            return tables
+    except TooManyWorlds:
+        if size > QUICK:
+            return _wide(component, how, None)
+    return Blocks(component, budget)
+
+
+def _asked_for(component: Component, how: How) -> ByCubes | Blocks:
+    """Return the cubes of a component, or all its worlds, as the method says."""
+    size = len(component.atoms)
+    if how.method == "cubes":
+        return ByCubes(component, 1 << 16, how.budget)
+    if size > LIMIT:
+        raise TooManyWorlds(
+            f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} "
+            "(limit LIMIT): try method='auto'",
+            LIMIT=LIMIT,
+        )
+    return Blocks(component, how.budget)
+
+
+def _all_asked(component: Component, keep: frozenset[str] | None) -> bool:
+    """Return whether models themselves are asked for, not restrictions of them."""
+    return keep is None or keep.issuperset(component.atoms)
+
+
+def _flat(component: Component, budget: Budget) -> ByCubes | None:
+    """Return a component by cubes, if nothing is soft and they are few at a glance."""
+    if component.soft:
+        return None
+    sizes, cubes = Elimination(), 1
+    for part in component.hard:
+        cubes *= sizes.size(part)
+        if cubes > MAX_CUBES:  # most have too many after a few formulae
+            return None
+    return ByCubes(component, MAX_CUBES, budget)
+
+
+def tables_of(component: Component, budget: Budget) -> Tables:
+    """Return a component as tables; those of the last components are kept, with their orders."""
+    found = _tables.get(component, lambda: Tables(component, budget))
+    return found.within(budget)
+
+
+def _wide(component: Component, how: How, keep: frozenset[str] | None) -> Solver:
+    """Return what answers about a component that has no narrow tables."""
+    if len(component.atoms) <= LIMIT:
+        return Blocks(component, how.budget)
+    if how.method != _ONE_CASE:
+        for other in (
+            lambda: ByCubes(component, MAX_CUBES, how.budget),
+            lambda: Cases(component, keep, how.budget),
+        ):
+            with suppress(TooManyWorlds):
+                return other()
+    size = len(component.atoms)
+    raise TooManyWorlds(
+        f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} (limit LIMIT), and "
+        f"elimination needs tables of more than {MAX_TABLE} entries (limit MAX_TABLE): give more evidence, "
+        "or sample",
+        LIMIT=LIMIT,
+    )
 
 
 def _first(component: Component, keep: frozenset[str] | None, limit: int, how: How) -> Words:

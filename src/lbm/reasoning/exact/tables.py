@@ -1,0 +1,443 @@
+"""A component by elimination (variable elimination, bucket elimination): many values, many rows at once.
+
+Summing a variable out of the product of all tables that mention it leaves a table of its neighbours, its
+message. In reverse order each variable is then settled given these neighbours, so draws and marginals come
+from what each step remembers. Weights, temperature and evidence enter as numbers: the order of elimination
+is found once.
+
+Numbers are plain floating point where the weights and sizes of a component cannot take a product of tables
+out of its range; else messages are scaled to 1 at most, and rows in which small entries could be lost are
+done again in logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbm.arrays import Floats, slices
+from lbm.errors import TooManyWorlds
+from lbm.reasoning.budget import Budget
+from lbm.reasoning.exact.apart import Component, exponents
+from lbm.reasoning.exact.orders import EliminationOrder, elimination_order
+from lbm.reasoning.exact.rows import Array, Words, words_for
+from lbm.reasoning.exact.variables import Cell, Cells, cells_of
+
+MAX_TABLE: Final = 1 << 26
+"""Entries of one table of elimination: numbers of 8 bytes, and a few such tables at a time."""
+
+MAX_REMEMBERED: Final = 1 << 27
+"""Entries of all tables together that marginals and draws remember."""
+
+_AT_ONCE: Final = 1 << 23  # entries of the tables of all rows that are worked out together
+_SAFE: Final = 600.0  # natural logarithm of the largest ratio of two entries that is never out of range
+_WORD: Final = 62  # bits of a number that 64 bits hold with ease
+_DEFINED: Final = 16.0  # entries of all tables, as a power of 2, past which definitions may make fewer
+_ROUNDS: Final = 16  # of greedy choice of an order
+_STEPS: Final = 2_000_000  # of work on them, about a fifth of a second
+
+Weights = Mapping[str, Array]
+"""By atom, what worlds are multiplied by where it is false and where it is true, shape (rows or 1, 2)."""
+
+
+class _OutOfRange(Exception):
+    """Entries are too far apart for plain floating point."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A table over some variables, shape (rows or 1, one axis for each); log of its least entry: ``low``."""
+
+    scope: tuple[int, ...]
+    values: Array
+    low: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A variable summed out, given those in ``scope``.
+
+    ``chance``: how likely its values are, an axis for them behind that of the rows; without the first value
+    where there are two.
+    """
+
+    variable: int
+    scope: tuple[int, ...]
+    chance: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Swept:
+    logs: Floats  # of the sum over all worlds, for each row
+    steps: list[_Step]
+
+
+class Tables:
+    """A component as tables, with an order in which its variables are summed out."""
+
+    def __init__(self, component: Component, budget: Budget) -> None:
+        self.component, self.budget = component, budget
+        found: tuple[Cells, EliminationOrder] | None = None
+        reason: TooManyWorlds | None = None
+        for define in (False, True):
+            if found is not None and found[1].cost <= _DEFINED:
+                break
+            try:
+                made = cells_of(component, budget, define=define)
+            except TooManyWorlds as error:
+                reason = error
+                continue
+            if define and found is not None and len(made.variables) == len(found[0].variables):
+                break
+            sizes = [math.log2(size) for size in made.sizes]
+            scopes = [cell.scope for cell in made.cells]
+            order = elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
+            if found is None or order.cost < found[1].cost:
+                found = made, order
+        if found is None:
+            assert reason is not None
+            raise reason
+        self.cells, self.order = found[0], found[1].variables
+        self.turn = {variable: i for i, variable in enumerate(self.order)}
+        many = self.cells.sizes
+        tied: dict[int, set[int]] = {variable: {variable} for variable in self.order}
+        for cell in self.cells.cells:
+            tied[min(cell.scope, key=self.turn.__getitem__)].update(cell.scope)
+        self.scopes: dict[int, tuple[int, ...]] = {}  # of each message
+        self.largest = self.work = self.remembered = 0
+        for variable in self.order:
+            others = tuple(sorted(tied.pop(variable) - {variable}, key=self.turn.__getitem__))
+            self.scopes[variable] = others
+            if others:
+                tied[others[0]].update(others)
+            entries = math.prod(many[v] for v in others)
+            self.largest = max(self.largest, entries * many[variable])
+            self.work += entries * many[variable]
+            self.remembered += entries * (1 if many[variable] == 2 else many[variable])
+        if self.largest > MAX_TABLE:
+            raise TooManyWorlds(
+                f"elimination of {len(component.atoms)} free atoms needs a table of about "
+                f"{float(self.largest):.3g} entries, more than {MAX_TABLE} (limit MAX_TABLE): "
+                "give more evidence, or sample",
+                MAX_TABLE=MAX_TABLE,
+            )
+        self._weighed: tuple[Any, list[_Held], int] | None = None
+
+    @cached_property
+    def _bits(self) -> float:
+        """The logarithm of the number of ways in which values can be given to all variables."""
+        return sum(math.log(size) for size in self.cells.sizes)
+
+    def within(self, budget: Budget) -> Tables:
+        """Return the same tables, for questions that have this much time."""
+        found = copy(self)
+        found.budget = budget
+        return found
+
+    # -- questions --
+
+    def count(self, weights: Mapping[str, tuple[int, int]] | None = None) -> int:
+        """Return the number of models, or the sum over them of products of whole weights of their literals.
+
+        ``weights``: what a model is multiplied by where an atom is false, and where it is true.
+        """
+        assert not self.component.soft, "models are counted without soft formulae"
+        seen = self._by_variable({name: np.array([pair], object) for name, pair in (weights or {}).items()})
+        bits = self._bits / math.log(2) + sum(int(table.max()).bit_length() for table in seen.values())
+        kind: Any = np.int64 if bits < _WORD else object
+        held = [
+            _Held(self._sorted(cell), self._axes(cell, cell.allowed).astype(kind))
+            for cell in self.cells.cells
+        ]
+        total = 1
+        for _, summed in self._messages(held, {v: t.astype(kind) for v, t in seen.items()}, add=np.add):
+            if summed.ndim == 1:
+                total *= int(summed[0])
+            if not total:
+                return 0
+        return total
+
+    def mass(self, scale: int, temperature: float) -> tuple[int, float] | None:
+        """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no model."""
+        offset, logs = self.log_sums(scale, temperature, {})
+        return None if logs[0] == -math.inf else (offset, float(logs[0]))
+
+    def log_sums(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats]:
+        """Return (offset, logs) with Z = exp(offset/scale/τ + log) for each row; -inf: no world is left."""
+        found = [swept.logs for swept in self._rows(scale, temperature, weights, steps=False)]
+        return self._offset(scale, temperature), np.concatenate(found)
+
+    def marginals(self, scale: int, temperature: float) -> list[float] | None:
+        """Return the probability of each atom; None: there is no model."""
+        _, logs, chances = self.all_marginals(scale, temperature, {})
+        return None if logs[0] == -math.inf else chances[0].tolist()
+
+    def all_marginals(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats, Floats]:
+        """Return what :meth:`log_sums` does, and P(atom) of each row, shape (rows, atoms); nan: no world."""
+        logs, chances = [], []
+        for swept in self._rows(scale, temperature, weights, steps=True):
+            logs.append(swept.logs)
+            chances.append(self._chances(swept))
+        return self._offset(scale, temperature), np.concatenate(logs), np.concatenate(chances)
+
+    def draw(self, n: int, rng: np.random.Generator, scale: int, temperature: float) -> Words | None:
+        """Return ``n`` independent draws as rows: each variable in turn, given its neighbours."""
+        (swept,) = self._rows(scale, temperature, {}, steps=True)
+        if swept.logs[0] == -math.inf:
+            return None
+        sizes = self.cells.sizes
+        values = np.zeros((len(self.order), n), np.uint8 if max(sizes) <= 256 else np.int64)
+        for step in reversed(swept.steps):
+            self.budget.tick()
+            at = np.zeros(n, np.int64)
+            for variable in step.scope:
+                at *= sizes[variable]
+                at += values[variable]
+            dice = rng.random(n)
+            chance = step.chance[0]
+            if len(chance) == 1:
+                values[step.variable] = dice < chance.reshape(-1)[at]
+                continue
+            sums = np.cumsum(chance.reshape(len(chance), -1), axis=0)
+            reached = sums[:, at] <= dice * sums[-1, at]
+            values[step.variable] = np.minimum(reached.sum(axis=0), len(chance) - 1)
+        atoms = np.zeros((n, 64 * words_for(len(self.component.atoms))), bool)
+        for i, name in enumerate(self.component.atoms):
+            variable, value = self.cells.place[name]
+            atoms[:, i] = values[variable] == value
+        return np.packbits(atoms, axis=1).view(">u8").astype(np.uint64)
+
+    # -- how --
+
+    def _offset(self, scale: int, temperature: float) -> int:
+        return self._weights(scale, temperature)[1]
+
+    def _weights(self, scale: int, temperature: float) -> tuple[list[_Held], int]:
+        """Return the cells as weights, 1 at most, and the scores that these are relative to."""
+        key = scale, temperature
+        if self._weighed is None or self._weighed[0] != key:
+            held, offset = [], 0
+            for cell in self.cells.cells:
+                made, top = self._weight(cell, scale, temperature)
+                held.append(made)
+                offset += top
+            self._weighed = key, held, offset
+        return self._weighed[1:]
+
+    def _weight(self, cell: Cell, scale: int, temperature: float) -> tuple[_Held, int]:
+        """Return a cell's logarithms, 0 at most, and its best score."""
+        scope = self._sorted(cell)
+        if cell.scores is None:
+            assert cell.allowed is not None
+            return _Held(scope, np.where(self._axes(cell, cell.allowed), 0.0, -np.inf)), 0
+        if cell.allowed is not None and not cell.allowed.any():
+            return _Held(scope, np.full((1, *cell.allowed.shape), -np.inf)), 0
+        top = int(cell.scores.max() if cell.allowed is None else cell.scores[cell.allowed].max())
+        logs = exponents(cell.scores - top, scale, temperature)
+        if cell.allowed is not None:
+            logs = np.where(cell.allowed, logs, -np.inf)
+        least = float(np.min(logs, where=logs > -np.inf, initial=0.0))
+        return _Held(scope, self._axes(cell, logs), least), top
+
+    def _sorted(self, cell: Cell) -> tuple[int, ...]:
+        return tuple(sorted(cell.scope, key=self.turn.__getitem__))
+
+    def _axes(self, cell: Cell, table: Array | None) -> Array:
+        """Return a table of a cell with its axes in order of elimination, behind one for rows."""
+        assert table is not None
+        return table.transpose([cell.scope.index(variable) for variable in self._sorted(cell)])[None]
+
+    def _by_variable(self, weights: Weights) -> dict[int, Array]:
+        """Return weights of literals as weights of the values of variables, shape (rows or 1, values)."""
+        found: dict[int, Array] = {}
+        for name, table in weights.items():
+            variable, value = self.cells.place[name]
+            if not self.cells.variables[variable].is_group:
+                found[variable] = table
+                continue
+            size = self.cells.variables[variable].size
+            other = np.repeat(table[:, :1], size, axis=1)
+            other[:, value] = table[:, 1]
+            found[variable] = found[variable] * other if variable in found else other
+        return found
+
+    def _rows(self, scale: int, temperature: float, weights: Weights, *, steps: bool) -> Iterator[_Swept]:
+        """Yield what is found for the rows of weights, some rows at a time."""
+        evidence = self._by_variable(weights)
+        if steps and self.remembered > MAX_REMEMBERED:
+            raise TooManyWorlds(
+                f"elimination of {len(self.order)} variables would remember {float(self.remembered):.3g} "
+                f"entries of its tables, more than {MAX_REMEMBERED} (limit MAX_REMEMBERED): ask for a count "
+                "or one probability, or sample",
+                MAX_REMEMBERED=MAX_REMEMBERED,
+            )
+        rows = max((len(table) for table in evidence.values()), default=1)
+        each = max(1, _AT_ONCE // max(1, self.remembered + self.work if steps else 4 * self.largest))
+        for part in slices(rows, each):
+            some = {v: table[part] if len(table) == rows else table for v, table in evidence.items()}
+            yield self._swept(scale, temperature, some, part.stop - part.start, steps=steps)
+
+    def _swept(
+        self, scale: int, temperature: float, evidence: Mapping[int, Array], rows: int, *, steps: bool
+    ) -> _Swept:
+        held, _ = self._weights(scale, temperature)
+        with np.errstate(divide="ignore"):
+            seen = {variable: np.log(table) for variable, table in evidence.items()}
+        lows = [float(np.min(table, where=table > -np.inf, initial=0.0)) for table in seen.values()]
+        highs = [max(0.0, float(table.max())) for table in seen.values()]
+        spread = -sum(table.low for table in held) - sum(lows)
+        if spread + sum(highs) + self._bits <= _SAFE:
+            return self._plain(held, evidence, rows, steps=steps, scaled=False)
+        try:
+            return self._plain(held, evidence, rows, steps=steps, scaled=True)
+        except _OutOfRange:
+            return self._in_logs(held, seen, rows, steps=steps)
+
+    def _plain(
+        self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool, scaled: bool
+    ) -> _Swept:
+        """Sweep in plain floating point; ``scaled``: with every message scaled to 1 at most."""
+        tables = [_Held(table.scope, np.exp(table.values), table.low) for table in held]
+        found: list[_Step] = []
+        logs = np.zeros(rows)
+        sums = self._messages(tables, evidence, add=np.add, scaled=logs if scaled else None)
+        for table, summed in sums:
+            if steps:
+                part = table.values[:, 1:] if table.values.shape[1] == 2 else table.values
+                with np.errstate(invalid="ignore"):
+                    chance = part / summed[:, None]
+                np.nan_to_num(chance, copy=False, nan=0.0)
+                found.append(_Step(table.scope[0], table.scope[1:], chance))
+            if summed.ndim == 1 and not scaled:
+                with np.errstate(divide="ignore"):
+                    logs += np.log(summed)
+        return _Swept(logs, found)
+
+    def _in_logs(
+        self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool
+    ) -> _Swept:
+        """Sweep in logarithms."""
+        found: list[_Step] = []
+        logs = np.zeros(rows)
+        for table, summed in self._messages(held, evidence, add=np.logaddexp, times=np.add):
+            if steps:
+                part = table.values[:, 1:] if table.values.shape[1] == 2 else table.values
+                with np.errstate(invalid="ignore"):
+                    chance = np.exp(part - summed[:, None])
+                np.nan_to_num(chance, copy=False, nan=0.0)
+                found.append(_Step(table.scope[0], table.scope[1:], chance))
+            if summed.ndim == 1:
+                logs += summed
+        return _Swept(logs, found)
+
+    def _messages(
+        self,
+        held: Sequence[_Held],
+        evidence: Mapping[int, Array],
+        *,
+        add: np.ufunc,
+        times: np.ufunc = np.multiply,
+        scaled: Floats | None = None,
+    ) -> Iterator[tuple[_Held, Array]]:
+        """Yield, for each variable in turn, the product of its tables, and that with the variable summed out.
+
+        ``scaled``: sums go on as messages that are scaled to 1 at most, and the logarithms of what they are
+        divided by are added here.
+        """
+        buckets: dict[int, list[_Held]] = {variable: [] for variable in self.order}
+        for table in held:
+            buckets[table.scope[0]].append(table)
+        for variable, seen in evidence.items():
+            least = 0.0 if scaled is None else math.log(float(np.min(seen, where=seen > 0, initial=1.0)))
+            buckets[variable].append(_Held((variable,), seen, least))
+        for variable in self.order:
+            self.budget.tick()
+            table = self._product(variable, buckets.pop(variable), times, checked=scaled is not None)
+            values = table.values
+            halves = values.shape[1] == 2  # added as two, which is faster
+            summed: Array = add(values[:, 0], values[:, 1]) if halves else add.reduce(values, axis=1)
+            whole, low = summed, 0.0
+            if scaled is not None:
+                top = summed.max(axis=tuple(range(1, summed.ndim)))
+                with np.errstate(divide="ignore"):
+                    scaled += np.log(top)
+                top[top == 0] = 1.0
+                summed = summed / top.reshape(-1, *[1] * (summed.ndim - 1))
+                low = math.log(float(np.min(summed, where=summed > 0, initial=1.0)))
+            yield table, whole
+            if whole.ndim > 1:
+                buckets[table.scope[1]].append(_Held(table.scope[1:], summed, low))
+
+    def _product(self, variable: int, tables: list[_Held], times: np.ufunc, *, checked: bool) -> _Held:
+        """Return the product of the tables of a variable, over it and the scope of its message."""
+        scope = (variable, *self.scopes[variable])
+        sizes = self.cells.sizes
+        low = sum(table.low for table in tables)
+        if checked and low < -_SAFE:
+            raise _OutOfRange
+        # Small ones first, so that most products are small.
+        tables.sort(key=lambda table: table.values.size)
+        found: Array | None = None
+        for table in tables:
+            mine = [sizes[v] if v in table.scope else 1 for v in scope]
+            values = table.values.reshape(-1, *mine)
+            found = values if found is None else times(found, values)
+        whole = tuple(sizes[v] for v in scope)
+        if found is None:
+            found = np.full((1, *whole), 1.0 if times is np.multiply else 0.0)
+        elif found.shape[1:] != whole:
+            found = np.broadcast_to(found, (len(found), *whole))
+        return _Held(scope, found, low)
+
+    def _chances(self, swept: _Swept) -> Floats:
+        """Return P(atom) for each row: from the last variable back, P(v, scope) = P(v | scope)·P(scope)."""
+        rows = len(swept.logs)
+        sizes = self.cells.sizes
+        each: dict[int, Floats] = {}
+        # Among the tables already made, the one of the neighbour that goes next holds the whole scope.
+        joint: dict[int, tuple[tuple[int, ...], Floats]] = {}
+        waiting = Counter(step.scope[0] for step in swept.steps if step.scope)
+        for step in reversed(swept.steps):
+            self.budget.tick()
+            given = np.ones((1, 1))[:, 0]
+            if step.scope:
+                scope, table = joint[step.scope[0]]
+                given = _sum_over(table, [1 + i for i, v in enumerate(scope) if v not in step.scope])
+                waiting[step.scope[0]] -= 1
+                if not waiting[step.scope[0]]:
+                    del joint[step.scope[0]]
+            part = step.chance * given[:, None]
+            if sizes[step.variable] == 2:
+                true = part[:, 0].sum(axis=tuple(range(1, part.ndim - 1)))
+                each[step.variable] = np.stack([1.0 - true, true], axis=1)
+            else:
+                each[step.variable] = part.sum(axis=tuple(range(2, part.ndim)))
+            if waiting[step.variable]:
+                if sizes[step.variable] == 2:
+                    part = np.concatenate([(given - part[:, 0])[:, None], part], axis=1)
+                joint[step.variable] = (step.variable, *step.scope), part
+        found = np.empty((rows, len(self.component.atoms)))
+        for i, name in enumerate(self.component.atoms):
+            variable, value = self.cells.place[name]
+            found[:, i] = np.minimum(each[variable][:, value], 1.0)
+        found[np.isneginf(swept.logs)] = np.nan
+        return found
+
+
+def _sum_over(table: NDArray[Any], axes: Sequence[int]) -> NDArray[Any]:
+    """Return a table summed over some axes; axes of two values are added as halves, which is faster."""
+    for axis in sorted(axes, reverse=True):
+        if table.shape[axis] == 2:
+            before: tuple[Any, ...] = (slice(None),) * axis
+            table = table[(*before, 0)] + table[(*before, 1)]
+        else:
+            table = table.sum(axis=axis)
+    return table
