@@ -59,6 +59,8 @@ class Circuit:
 class Builder:
     """Circuits made gate by gate; equal gates are made once, and what is trivial is never made.
 
+    ``edges`` counts the parts of all gates made so far.
+
     >>> build = Builder(2)
     >>> one = build.product([build.literal(0, True), build.literal(1, False)])
     >>> either = build.sum([one, build.literal(0, False)])
@@ -70,6 +72,7 @@ class Builder:
         self.variables = variables
         self.first = 2 * variables
         self.gates: list[tuple[int, tuple[int, ...]]] = []
+        self.edges = 0
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
         self.true = self._gate(PRODUCT, ())
         self.false = self._gate(SUM, ())
@@ -126,4 +129,5 @@ class Builder:
         if found is None:
             found = self._known[key] = self.first + len(self.gates)
             self.gates.append(key)
+            self.edges += len(parts)
         return found
