@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -111,17 +111,20 @@ class Builder:
             if not wanted[slot - self.first]:
                 wanted[slot - self.first] = 1
                 stack += [part for part in self.gates[slot - self.first][1] if part >= self.first]
-        place = {slot: slot for slot in range(self.first)}
+        place = list(range(self.first + len(self.gates)))
         kinds: list[int] = []
-        rows: list[Sequence[int]] = []
+        counts = [0]
+        flat: list[int] = []
         for number, (kind, parts) in enumerate(self.gates):
             if wanted[number]:
                 place[self.first + number] = self.first + len(kinds)
                 kinds.append(kind)
-                rows.append([place[part] for part in parts])
-        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        flat = np.array([part for row in rows for part in row], np.int64)
-        return Circuit(self.variables, np.array(kinds, np.uint8), starts, flat, place[root])
+                counts.append(len(parts))
+                flat += [place[part] for part in parts]
+        starts = np.cumsum(counts, dtype=np.int64)
+        return Circuit(
+            self.variables, np.array(kinds, np.uint8), starts, np.array(flat, np.int64), place[root]
+        )
 
     def _gate(self, kind: int, parts: tuple[int, ...]) -> int:
         key = kind, parts

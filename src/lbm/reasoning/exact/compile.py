@@ -13,6 +13,7 @@ worked out once, with all that follows from it, and propagated in one step.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ from lbm.errors import TooManyWorlds
 from lbm.knowledge.circuits import Builder, Circuit
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.exact.orders import elimination_order
+from lbm.reasoning.solvers.sat import solving
 
 MAX_EDGES: Final = 4_000_000
 """Edges of a circuit up to which clauses are compiled."""
@@ -27,10 +29,17 @@ MAX_EDGES: Final = 4_000_000
 MAX_CONNECTED: Final = 20_000
 """Atoms, and as many clauses of three or more literals, that a part may have to be compiled."""
 
+MAX_MEMORY: Final = 1 << 30
+"""Bytes of parts that are remembered; past it all of them are forgotten, and met again."""
+
+_ENTRY: Final = 300  # bytes of a part that is remembered, beside its bits
 _LONG: Final = 40  # literals of a clause that no longer counts for the order: it would join all with all
 _SHARE: Final = 0.2  # of the time, for the order of decisions
-_EASY: Final = 14  # cost of an order that need not be better
-_ROUNDS: Final = 20  # otherwise
+_EASY: Final = 14  # cost of an order, as a logarithm, that need not be better
+_HOPELESS: Final = 30  # cost past which it says little about the circuit
+_ROUNDS: Final = 10  # of orders in between
+_FEW: Final = 30  # atoms of a part, none of them shown, that is searched for a model here
+_CONFLICTS: Final = 1000  # of a SAT solver between two looks at the clock
 _WIDE: Final = 8  # literals that a gate has as parts of its own
 _LOOKS: Final = 63  # parts, less one, between two looks at the clock
 
@@ -145,9 +154,8 @@ class _Frame:
 
     __slots__ = ("branch", "code", "done", "key", "waiting")
 
-    def __init__(self, key: tuple[int, int], waiting: list[tuple[int, int]]) -> None:
-        self.key, self.waiting = key, waiting
-        self.code = 2 * (key[0] & -key[0]).bit_length() - 1
+    def __init__(self, key: tuple[int, int], waiting: list[tuple[int, int]], code: int) -> None:
+        self.key, self.waiting, self.code = key, waiting, code
         self.branch: list[int] | None = []
         self.done: list[list[int]] = []
 
@@ -179,9 +187,9 @@ class _Search:
                 f"beyond {MAX_CONNECTED} (limit MAX_CONNECTED): evidence that takes them apart would help",
                 MAX_CONNECTED=MAX_CONNECTED,
             )
-        order = _decisions(clauses, names, place, budget)
+        order, self.dense = _decisions(clauses, names, place, budget)
         bit = {variable: at for at, variable in enumerate(order)}
-        self.names = order
+        self.weight = _ENTRY + (number + len(longer)) // 7  # bytes of a part that is remembered
         self.all = (1 << number) - 1
         self.shown = sum(1 << at for at, variable in enumerate(order) if variable in place)
         self.slots = [
@@ -191,14 +199,14 @@ class _Search:
         self.positive_of = [0] * len(longer)
         self.pairs = [0] * number
         self.where = [0] * (2 * number)
-        implied: list[list[int]] = [[] for _ in range(2 * number)]
+        self.implied: list[list[int]] = [[] for _ in range(2 * number)]
         at = 0
         for clause in clauses:
             codes = [2 * bit[abs(literal)] + (literal > 0) for literal in clause]
             if len(codes) == 2:
                 one, other = codes
-                implied[one ^ 1].append(other)
-                implied[other ^ 1].append(one)
+                self.implied[one ^ 1].append(other)
+                self.implied[other ^ 1].append(one)
                 self.pairs[one >> 1] |= 1 << (other >> 1)
                 self.pairs[other >> 1] |= 1 << (one >> 1)
                 continue
@@ -214,11 +222,11 @@ class _Search:
         for atoms in self.atoms_of:
             for v in _bits(atoms):
                 self.near[v] |= atoms
-        self._close(implied)
+        self._close()
 
-    def _close(self, implied: Sequence[Sequence[int]]) -> None:
+    def _close(self) -> None:
         """Work out what each literal implies by clauses of two, and which others become true or shorter."""
-        number = len(implied)
+        implied, number = self.implied, len(self.implied)
         self.makes_true, self.makes_false = [0] * number, [0] * number
         self.satisfies, self.shortens, self.touches = [0] * number, [0] * number, [0] * number
         for group in _components(implied):
@@ -247,7 +255,7 @@ class _Search:
         build, shown = self.build, self.shown
         true_slot, false_slot = build.true, build.false
         known: dict[tuple[int, int], int] = {}
-        stack = [_Frame((0, 0), [(self.all, self.clauses)])]
+        stack = [_Frame((0, 0), [(self.all, self.clauses)], -1)]
         while True:
             frame = stack[-1]
             if frame.waiting:
@@ -255,8 +263,12 @@ class _Search:
                 found = known.get(key)
                 if found is None:
                     if not len(known) & _LOOKS:
-                        self._look()
-                    frame = _Frame(key, [])
+                        self._look(known)
+                    if not key[0] & shown and key[0].bit_count() > _FEW:
+                        known[key] = true_slot if self._has_model(key) else false_slot
+                        frame.waiting.append(key)
+                        continue
+                    frame = _Frame(key, [], self._first(key))
                     stack.append(frame)
                     self._begin(frame)
                     continue
@@ -278,6 +290,38 @@ class _Search:
                 frame.branch, frame.waiting = None, []
             elif slot != true_slot and frame.branch is not None:
                 frame.branch.append(slot)
+
+    def _first(self, key: tuple[int, int]) -> int:
+        """Return the literal of the first branch: of the first variable, or the busiest if all are near."""
+        free, active = key
+        if not self.dense:
+            return 2 * (free & -free).bit_length() - 1
+        most = best = -1
+        for v in _bits(free & self.shown or free):
+            busy = (self.around[v] & active).bit_count() + (self.pairs[v] & free).bit_count()
+            if busy > most:
+                most, best = busy, v
+        return 2 * best + 1
+
+    def _has_model(self, key: tuple[int, int]) -> bool:
+        """Return whether a part has a model."""
+        free, active = key
+        codes = [code for v in _bits(free) for code in (2 * v, 2 * v + 1)]
+        clauses = [
+            [code ^ 1, other]
+            for code in codes
+            for other in self.implied[code]
+            if code ^ 1 < other and free >> (other >> 1) & 1
+        ]
+        for clause in _bits(active):
+            true, atoms = self.positive_of[clause], self.atoms_of[clause]
+            clauses.append([2 * v + (true >> v & 1) for v in _bits(atoms & free)])
+        rows = ([(code >> 1) + 1 if code & 1 else -(code >> 1) - 1 for code in clause] for clause in clauses)
+        for model in solving(rows, conflicts=_CONFLICTS):
+            if model is not None:
+                return model is not False
+            self.budget.tick()
+        raise AssertionError("a solver goes on until it has an answer")
 
     def _begin(self, frame: _Frame) -> None:
         """Begin a branch of a part: what its literal implies, and the parts that are left."""
@@ -327,8 +371,11 @@ class _Search:
             return build.product(done[0][1:])
         return build.sum([build.product(parts) for parts in done])
 
-    def _look(self) -> None:
+    def _look(self, known: dict[tuple[int, int], int]) -> None:
+        """Look at the clock and at the limits; past that of memory, forget the parts met so far."""
         self.budget.tick()
+        if len(known) * self.weight > MAX_MEMORY:
+            known.clear()
         if self.build.edges > self.most:
             raise TooManyWorlds(
                 f"the circuit of the clauses has more than {self.most} edges (limit MAX_EDGES): "
@@ -381,53 +428,71 @@ class _Search:
     def _apart(self, free: int, active: int, touched: int) -> list[tuple[int, int]]:
         """Return the parts that free variables fall into, without those that stand in no clause.
 
-        They were connected: if all that were near what is gone are connected still, all are.
+        They were connected, so each part has one of those that were near what is gone. Fragments grow from
+        these, in turns, until all but one are whole parts: the last is the rest, however large.
         """
         pairs, around, atoms_of = self.pairs, self.around, self.atoms_of
+        fragments: deque[tuple[int, int, int]] = deque()  # bits reached, those looked at, their clauses
         parts = []
-        while touched:
-            low = touched & -touched
-            reached = todo = low
-            clauses = 0
-            while todo:
+        taken = 0
+        while touched or len(fragments) > 1:
+            if touched:
+                low = touched & -touched
+                reached, looked, clauses = low, 0, 0
+            else:
+                reached, looked, clauses = fragments.popleft()
+                todo = reached & ~looked
+                if not todo:
+                    free &= ~reached
+                    active &= ~clauses
+                    if reached & (reached - 1):
+                        parts.append((reached, clauses))
+                    continue
                 low = todo & -todo
-                todo ^= low
-                v = low.bit_length() - 1
-                new = pairs[v]
-                more = around[v] & active & ~clauses
-                clauses |= more
-                while more:
-                    low = more & -more
-                    more ^= low
-                    new |= atoms_of[low.bit_length() - 1]
-                new &= free & ~reached
-                if new:
-                    reached |= new
-                    todo |= new
-                    if not touched & ~reached:
-                        parts.append((free, active))
-                        return parts
+            looked |= low
+            v = low.bit_length() - 1
+            new = pairs[v]
+            more = around[v] & active & ~clauses
+            clauses |= more
+            while more:
+                low = more & -more
+                more ^= low
+                new |= atoms_of[low.bit_length() - 1]
+            new &= free & ~reached
+            reached |= new
+            if new & taken:
+                for _ in range(len(fragments)):
+                    other = fragments.popleft()
+                    if other[0] & reached:
+                        reached |= other[0]
+                        looked |= other[1]
+                        clauses |= other[2]
+                    else:
+                        fragments.append(other)
+            taken |= reached
             touched &= ~reached
-            free &= ~reached
-            active &= ~clauses
-            if clauses or reached & (reached - 1):
-                parts.append((reached, clauses))
+            fragments.append((reached, looked, clauses))
+        if free & (free - 1):
+            parts.append((free, active))
         return parts
 
 
 def _decisions(
     clauses: Sequence[Clause], names: Sequence[int], place: Collection[int], budget: Budget
-) -> list[int]:
-    """Return the variables in the order in which they are decided: those shown first."""
+) -> tuple[list[int], bool]:
+    """Return the variables in the order in which they are decided, and whether it is of no use.
+
+    It is of none where half of the variables and more are in one bag. Those shown come first in any case.
+    """
     number = {variable: at for at, variable in enumerate(names)}
     scopes = [[number[abs(literal)] for literal in clause] for clause in clauses if len(clause) <= _LONG]
-    hidden_first = [at for at, variable in enumerate(names) if variable in place]
-    last = () if len(hidden_first) == len(names) else hidden_first
+    visible = [at for at, variable in enumerate(names) if variable in place]
+    last = () if len(visible) == len(names) else visible
     share = budget.part(_SHARE)
     order = elimination_order(scopes, [1.0] * len(names), last=last, budget=share)
-    if order.cost > _EASY:
+    if _EASY < order.cost < _HOPELESS:  # it matters, and better ones make smaller circuits
         order = elimination_order(scopes, [1.0] * len(names), last=last, rounds=_ROUNDS, budget=share)
-    return [names[at] for at in reversed(order.variables)]
+    return [names[at] for at in reversed(order.variables)], order.width > len(names) / 2
 
 
 def _bits(mask: int) -> list[int]:
