@@ -11,29 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from lbm.arrays import Floats
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, Split, exponent
-from lbm.reasoning.exact.tables import Tables, Weights
+from lbm.reasoning.exact.circuits import ByCircuit
+from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
-
-
-class Pass(Protocol):
-    """What answers questions about a component in one pass, for many rows of weights at once."""
-
-    def log_sums(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats]:
-        """Return (offset, logs) with Z = exp(offset/scale/τ + log) for each row; -inf: no world is left."""
-
-    def all_marginals(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats, Floats]:
-        """Return what :meth:`log_sums` does, and P(atom) of each row, shape (rows, atoms); nan: no world."""
+from lbm.reasoning.exact.whole import compiled
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class EvidenceRows:
     """What was seen of atoms, a row each time: 0, 1, a probability, or nan for nothing.
 
     ``values`` has shape (rows, names).
@@ -73,17 +64,17 @@ class Rows:
         return found
 
 
-class Compiled:
+class CompiledForm:
     """A theory, taken apart, its components ready for passes; ``groups`` are those of the whole theory."""
 
     def __init__(self, split: Split, budget: Budget, groups: Sequence[Sequence[str]] | None = None) -> None:
         self.split = split
-        self.parts: list[Pass] = [ready(component, budget) for component in split.components]
+        self.parts: list[Tables | ByCircuit] = [ready(component, budget) for component in split.components]
         if groups is None:
             groups = [group for component in split.components for group in groups_of(component)]
         self.groups = groups
 
-    def log_sums(self, rows: Rows, temperature: float = 1.0) -> Floats:
+    def log_sums(self, rows: EvidenceRows, temperature: float = 1.0) -> Floats:
         """Return log Z of each row, Z = Σ (weight of what was seen)·exp(score(x)/τ); -inf: no world."""
         weights = rows.weights(self.groups)
         score, logs = self._outside(weights, len(rows))
@@ -93,7 +84,7 @@ class Compiled:
             logs = logs + more
         return logs + exponent(score, self.split.scale, temperature)
 
-    def marginals(self, rows: Rows, temperature: float = 1.0) -> tuple[Floats, Floats]:
+    def marginals(self, rows: EvidenceRows, temperature: float = 1.0) -> tuple[Floats, Floats]:
         """Return log Z of each row, and P(atom | row), shape (rows, atoms); nan where no world is left."""
         weights = rows.weights(self.groups)
         score, logs = self._outside(weights, len(rows))
@@ -127,9 +118,9 @@ class Compiled:
         return self.split.score, logs
 
 
-def ready(component: Component, budget: Budget) -> Pass:
+def ready(component: Component, budget: Budget) -> Tables | ByCircuit:
     """Return what answers questions about a component in passes."""
-    return Tables(component, budget)
+    return compiled(component, None, budget)
 
 
 def _some(weights: Mapping[str, Floats], component: Component) -> dict[str, Floats]:
