@@ -28,7 +28,7 @@ from lbm.knowledge.formula import (
     implies,
     make,
 )
-from lbm.knowledge.theory import Theory, to_lines
+from lbm.knowledge.theory import LiteralWeights, Theory, to_lines, unweighted, weighing
 
 FORMATS: Final = ("lbm", "cnf", "wcnf", "wcnf-old")
 """What can be written; reading takes either form of WCNF under either name."""
@@ -40,7 +40,7 @@ MAX_SYMPY: Final = 100_000
 """Parts of a formula for sympy, where shared parts are written out each time."""
 
 _ENDINGS: Final = {".lbm": "lbm", ".txt": "lbm", "": "lbm", ".cnf": "cnf", ".wcnf": "wcnf"}
-_HEADER: Final = re.compile(rb"^[ \t]*p[ \t]+(w?cnf)[ \t]+[0-9]", re.MULTILINE)
+_HEADER: Final = re.compile(rb"^[ \t]*p[ \t]+(w?)(p?)cnf[ \t]+[0-9]", re.MULTILINE)
 _HARD_LINE: Final = re.compile(rb"^h[ \t]+-?[0-9]", re.MULTILINE)
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -90,10 +90,19 @@ def read_theory(
     if format == "lbm":
         return Theory.parse(data.decode(), source=source)
     # numpy is loaded where it is needed: text files do without.
-    from lbm.knowledge.dimacs import read_clauses, read_shown
+    from lbm.knowledge.counting import read_counting
+    from lbm.knowledge.dimacs import read_clauses
 
-    clauses = read_clauses(data, weighted=format != "cnf", source=source, lenient=lenient, warn=warn)
-    return Theory.from_clauses(clauses, shown=read_shown(data, clauses.atoms, source=source))
+    weighted = format != "cnf"
+    clauses = read_clauses(data, weighted=weighted, source=source, lenient=lenient, warn=warn)
+    asked = read_counting(
+        data, len(clauses.atoms), weighted=weighted, source=source, lenient=lenient, warn=warn
+    )
+    shown = None if asked.shown is None else tuple(clauses.atoms[number - 1] for number in asked.shown)
+    theory = Theory.from_clauses(clauses, shown=shown)
+    if not asked.weights:
+        return theory
+    return weighing(theory, {clauses.atoms[number - 1]: pair for number, pair in asked.weights.items()})
 
 
 def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
@@ -110,7 +119,7 @@ def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
     data = _as_bytes(data).removeprefix(_BOM)
     header = _HEADER.search(data)
     if header is not None:
-        return header[1].decode()
+        return "wcnf" if header[1] and not header[2] else "cnf"
     if _HARD_LINE.search(data):
         return "wcnf"
     if ending in _ENDINGS:
@@ -242,10 +251,12 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
     from lbm.knowledge.dimacs import write_cnf, write_wcnf
     from lbm.knowledge.weighted import weighted_clauses
 
+    literals = theory.literal_weights if format == "cnf" else {}
     if format == "cnf":
+        theory = unweighted(theory)
         _check_hard(theory)
     found = weighted_clauses(theory)
-    comments = []
+    comments = _task(theory, literals)
     atoms = len(theory.atoms)
     if found.variables > atoms:
         comments.append(f"definitional variables: {found.variables - atoms}, from {atoms + 1} on")
@@ -253,12 +264,19 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
         comments.append(f"scale 10^{found.digits}")
     if found.offset:
         comments.append(f"offset {found.offset}")
+    place = {name: number for number, name in enumerate(theory.atoms, start=1)}
     if theory.shown is not None:
-        place = {name: number for number, name in enumerate(theory.atoms, start=1)}
         comments.append(" ".join(["p show", *(str(place[name]) for name in theory.shown), "0"]))
+    for name, (positive, negative) in literals.items():
+        comments += [f"p weight {place[name]} {positive} 0", f"p weight -{place[name]} {negative} 0"]
     if format == "cnf":
         return write_cnf(found, comments)
     return write_wcnf(found, comments, old=format == "wcnf-old")
+
+
+def _task(theory: Theory, literals: LiteralWeights) -> list[str]:
+    """Return the comment that says what is to be counted, where literals weigh something."""
+    return [] if not literals else ["t wmc" if theory.shown is None else "t pwmc"]
 
 
 def _check_hard(theory: Theory) -> None:
