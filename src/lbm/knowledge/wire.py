@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
-import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final
@@ -28,13 +25,11 @@ from lbm.knowledge.formula import (
     implies,
     make,
 )
+from lbm.knowledge.packed import bare_name, path_shown, read_whole, write_whole
 from lbm.knowledge.theory import LiteralWeights, Theory, to_lines, unweighted, weighing
 
 FORMATS: Final = ("lbm", "cnf", "wcnf", "wcnf-old")
 """What can be written; reading takes either form of WCNF under either name."""
-
-MAX_BYTES: Final = 1 << 31
-"""Bytes in one file."""
 
 MAX_SYMPY: Final = 100_000
 """Parts of a formula for sympy, where shared parts are written out each time."""
@@ -59,8 +54,10 @@ def load_theory(
         Read a DIMACS file that does not fit its header, and tell ``warn`` (by default Python's
         warnings) about it.
     """
-    data = _read_bytes(path)
-    return read_theory(data, format=sniff_format(data, path), source=_shown(path), lenient=lenient, warn=warn)
+    data = read_whole(path)
+    return read_theory(
+        data, format=sniff_format(data, path), source=path_shown(path), lenient=lenient, warn=warn
+    )
 
 
 def read_theory(
@@ -113,7 +110,7 @@ def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
     >>> sniff_format("c some comment\np cnf 3 2"), sniff_format("p & q -> r", "-")
     ('cnf', 'lbm')
     """
-    ending = Path(name).suffix.lower() if name is not None else ""
+    ending = bare_name(name).suffix.lower() if name is not None else ""
     if ending in (".lbm", ".cnf", ".wcnf"):
         return _ENDINGS[ending]
     data = _as_bytes(data).removeprefix(_BOM)
@@ -124,57 +121,13 @@ def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
         return "wcnf"
     if ending in _ENDINGS:
         return "lbm"
-    source = _shown(name or "")
+    source = path_shown(name or "")
     problem = _not_text(data, source)
     raise problem or ParseError(
         f"expected a file that ends in .lbm, .cnf or .wcnf, or a line 'p cnf', 'p wcnf' or 'h 1 2 0' in it; "
         f"found the ending {ending!r} and no such line",
         source=source,
     )
-
-
-def _read_bytes(path: str | Path) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        with _as_path(path).open("rb") as file:
-            # Piece by piece: a device or a pipe may never end.
-            while chunk := file.read(1 << 24):
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > MAX_BYTES:
-                    raise LimitExceeded(
-                        f"{_shown(path)} has more than {MAX_BYTES} bytes (limit MAX_BYTES)",
-                        MAX_BYTES=MAX_BYTES,
-                    )
-    except OSError as error:
-        raise _file_error("read", path, error) from error
-    return b"".join(chunks)
-
-
-def _as_path(path: str | Path) -> Path:
-    """Return a path that the system can at least look for."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"expected the path of a file, got {path!r}")
-    try:
-        usable = b"\0" not in os.fsencode(path)
-    except UnicodeEncodeError:
-        usable = False
-    if not usable:
-        raise FileError(f"no file can be called {os.fspath(path)!a}")
-    return Path(path)
-
-
-def _file_error(verb: str, path: str | Path, error: OSError) -> FileError:
-    if isinstance(error, FileError):
-        return error
-    return FileError(f"cannot {verb} {_shown(path)}: {error.strerror or error}")
-
-
-def _shown(path: str | Path) -> str:
-    """Return a path as one line can show it."""
-    name = os.fspath(path)
-    return name if name.isprintable() else ascii(name)
 
 
 def _as_bytes(data: bytes | str) -> bytes:
@@ -221,9 +174,11 @@ def save_theory(theory: Theory, path: str | Path, *, format: str | None = None) 
     ``.wcnf`` is written in its newer form; ``format="wcnf-old"`` asks for the other.
     """
     if format is None:
-        ending = _as_path(path).suffix.lower()
+        ending = bare_name(path).suffix.lower()
         if ending not in _ENDINGS:
-            raise FileError(f"cannot write {_shown(path)}: expected a name that ends in .lbm, .cnf or .wcnf")
+            raise FileError(
+                f"cannot write {path_shown(path)}: expected a name that ends in .lbm, .cnf or .wcnf"
+            )
         format = _ENDINGS[ending]
     write_whole(path, write_theory(theory, format))
 
@@ -286,30 +241,6 @@ def _check_hard(theory: Theory) -> None:
                 f"a .cnf file has no weights, and formula {number} of this theory has the weight "
                 f"{weight}: write .wcnf or .lbm"
             )
-
-
-def write_whole(path: str | Path, pieces: Iterable[str | bytes]) -> None:
-    """Write a file so that whatever happens it is the old one or the new one, never half of either."""
-    data = (piece.encode() if isinstance(piece, str) else piece for piece in pieces)
-    try:
-        target = Path(os.path.realpath(_as_path(path)))  # a link stays a link
-        if target.exists() and not target.is_file():
-            # /dev/stdout and pipes are written to, never replaced; a directory fails here.
-            with target.open("wb") as file:
-                file.writelines(data)
-            return
-        # In the same directory, where taking the other's place is one step.
-        partial = target.with_name(f".{secrets.token_hex(8)}.part")
-        try:
-            with partial.open("xb") as file:
-                file.writelines(data)
-            if target.exists():
-                shutil.copymode(target, partial)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise _file_error("write", path, error) from error
 
 
 # --- sympy ---------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def save(machine: Machine, path: str | Path) -> None:
     ...     print(load(pathlib.Path(folder, "rule.machine")).equation())
     E = -h1(a + b - 1.5) - h2(-a + 0.5)
     """
-    from lbm.knowledge.wire import write_whole
+    from lbm.knowledge.packed import write_whole
 
     write_whole(path, [to_bytes(machine)])
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from lbm.knowledge.wire import write_whole
+from lbm.knowledge.packed import write_whole
 from lbm.machine.files import check_arrays, check_keys, pack, refuse, shown, typed, unpack
 from lbm.training.data.examples import Examples
 from lbm.training.gradients.descent import Progress, from_state, to_state

@@ -20,8 +20,8 @@ from scipy.sparse import csc_array
 from sklearn.utils.validation import check_is_fitted
 
 from lbm.errors import LbmError
+from lbm.knowledge.packed import write_whole
 from lbm.knowledge.theory import Theory
-from lbm.knowledge.wire import write_whole
 from lbm.machine.files import (
     ascending,
     check_arrays,

@@ -85,7 +85,7 @@ def sample_worlds(
 
 def _write(drawn: Draws, out: str) -> None:
     """Write worlds, 0 and 1 a column an atom, whole or not at all."""
-    from lbm.knowledge.wire import write_whole
+    from lbm.knowledge.packed import write_whole
 
     ending = Path(out).suffix.lower()
     if ending == ".csv":

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 import typer
 from typer import Argument, Option
 
-from lbm.errors import FileError, LbmError, LimitExceeded
+from lbm.errors import FileError, LbmError
 from lbm.knowledge.printed import counted
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS
 from lbm.views.entry import one_line, say_aside
@@ -275,20 +275,17 @@ def read_theory(file: str, *, lenient: bool) -> Theory:
 
 
 def read_stdin() -> bytes:
-    """Return all of standard input, within the limit that files have."""
-    from lbm.knowledge.wire import MAX_BYTES
+    """Return all of standard input, within the limit that files have; unpacked if it is packed."""
+    from lbm.knowledge.packed import unpacked
 
     if sys.stdin is None:
         raise FileError("cannot read standard input: it is closed")
     try:
-        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        return unpacked(sys.stdin.buffer, "standard input")
     except OSError as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"cannot read standard input: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise LimitExceeded(
-            f"standard input has more than {MAX_BYTES} bytes (limit MAX_BYTES)", MAX_BYTES=MAX_BYTES
-        )
-    return data
 
 
 def name_of(file: str) -> str:
