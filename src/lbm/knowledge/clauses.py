@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, disjunction, make, postorder
-from lbm.knowledge.numbers import Weight
+from lbm.knowledge.numbers import Weight, unscaled
 from lbm.knowledge.parser import Statement
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Clauses(Packed[Statement]):
 
     def _made(self, index: int, numbers: list[int]) -> Statement:
         formula = disjunction(self._literal(number) for number in numbers)
-        return Statement(formula, int(self.weights[index]) or None)
+        return Statement(formula, unscaled(int(self.weights[index]), self.digits) or None)
 
     def _literal(self, number: int) -> Formula:
         found = make("atom", self.atoms[abs(number) - 1], ())

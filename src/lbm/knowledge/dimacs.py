@@ -11,13 +11,15 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from lbm.errors import LbmError, ParseError, WeightError
-from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.clauses import Clauses, whole_numbers
 from lbm.knowledge.formula import RESERVED, quote
+from lbm.knowledge.numbers import Weight, digits_of, read_weight, whole
 from lbm.knowledge.original import Original
 from lbm.knowledge.parser import parse
 
@@ -44,6 +46,9 @@ _HEADER: Final = re.compile(rb"p(?!\S)[^\n]*")
 _NAMED: Final = re.compile(rb"^[ \t]*c[ \t]+atom[ \t]+([0-9]{1,40})[ \t]+([^\n]+)", re.MULTILINE)
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
 _DECIMAL: Final = re.compile(r"-?[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
+_UNSIGNED: Final = re.compile(
+    rb"(?<!\S)(?=[0-9.]*[.eE])(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?(?!\S)"
+)
 _GARBAGE: Final = {
     False: re.compile(rb"[^0-9\s-]|-(?![1-9])|(?<=\S)-"),
     True: re.compile(rb"[^0-9\sh-]|-(?![1-9])|(?<=\S)-|h(?=\S)|(?<=\S)h"),
@@ -64,7 +69,8 @@ def read_clauses(
     r"""Return the clauses of a ``.cnf`` text or, ``weighted``, of a ``.wcnf`` text in either form.
 
     What does not fit its header is an error; with ``lenient`` it is told to ``warn`` (by default
-    a Python warning) and read as it stands. What is no number is always an error.
+    a Python warning) and read as it stands. What is no number is always an error. Where weights are decimals,
+    those of the clauses are times 10^digits.
 
     Examples
     --------
@@ -85,6 +91,9 @@ def read_clauses(
     header, body = _read_header(text, body, weighted)
 
     newer = weighted and header is None
+    decimals: dict[int, Weight] = {}
+    if weighted and (b"." in body or b"e" in body or b"E" in body):
+        body, decimals = _read_decimals(text, body)
     values = _read_numbers(text, body, with_hard=newer)
     if len(values) and values[-1] != 0:
         text.complain("the last clause does not end in 0", _place(body, len(values) - 1))
@@ -95,13 +104,16 @@ def read_clauses(
 
     zeros = np.flatnonzero(values == 0)
     places = np.flatnonzero(values)
-    weights = np.zeros(len(zeros), np.int64)
+    weights: NDArray[Any] = np.zeros(len(zeros), np.int64)
     starts = np.zeros(len(zeros) + 1, np.int64)
+    digits = 0
     # Before the j-th zero stand j zeros and, if there are weights, j + 1 of them; the rest are literals.
     starts[1:] = zeros - np.arange(len(zeros))
     if weighted:
         firsts = np.append(0, zeros[:-1] + 1) if len(zeros) else zeros
         weights = _read_weights(text, body, values, firsts, header)
+        if decimals:
+            weights, digits = _scaled(text, weights, decimals, _token_starts(body)[firsts], header)
         values[firsts] = 0
         places = np.flatnonzero(values)
         starts[1:] -= np.arange(1, len(zeros) + 1)
@@ -110,7 +122,7 @@ def read_clauses(
     if header is not None and header.clauses != len(zeros):
         promised = f"{header.clauses} clause{'' if header.clauses == 1 else 's'}"
         text.complain(f"the header promises {promised}, the file has {len(zeros)}", header.offset)
-    return Clauses(_name_atoms(number, names), literals.astype(np.int32), starts, weights)
+    return Clauses(_name_atoms(number, names), literals.astype(np.int32), starts, weights, digits=digits)
 
 
 def _too_large(text: Original, offset: int) -> ParseError:
@@ -223,11 +235,7 @@ def _garbage(text: Original, body: bytes, with_hard: bool) -> ParseError:
     offset = match.start() - len(before) + len(before.rstrip(b"-0123456789h"))
     word = text.word(offset)
     if re.search("[0-9]", word) and re.search("[.eE]", word) and _DECIMAL.fullmatch(word):
-        return text.error(
-            f"expected a whole number, found {word}: weights here are whole, up to {MAX_WHOLE_WEIGHT}; "
-            "the .lbm format takes decimals",
-            offset,
-        )
+        return text.error(f"expected a whole number, found {word}", offset)
     return text.error(f"expected {'h or ' * with_hard}a whole number, found {word!r}", offset)
 
 
@@ -288,6 +296,43 @@ def _read_weights(
         place = _place(body, firsts[negative[0]])
         raise text.error(f"a weight is a whole number from 1 up, found {text.word(place)}", place)
     return np.where(hard, 0, weights)
+
+
+def _read_decimals(text: Original, body: bytes) -> tuple[bytes, dict[int, Weight]]:
+    """Return the text with 1 in place of decimals, or 0 for one that is 0, and the decimals by place."""
+    found: dict[int, Weight] = {}
+
+    def read(match: re.Match[bytes]) -> bytes:
+        try:
+            exact = Decimal(match[0].decode())
+            if exact:
+                found[match.start()] = read_weight(match[0].decode())
+        except WeightError as error:
+            raise text.error(error.one_line(), match.start()) from None
+        return (b"1" if exact else b"0").ljust(len(match[0]))
+
+    return _UNSIGNED.sub(read, body), found
+
+
+def _scaled(
+    text: Original,
+    weights: NDArray[np.int64],
+    decimals: dict[int, Weight],
+    offsets: NDArray[np.int64],
+    header: _Header | None,
+) -> tuple[NDArray[Any], int]:
+    """Return all weights times 10^digits, and digits, where some of them are decimals."""
+    clause = {offset: number for number, offset in enumerate(offsets.tolist())}
+    for offset in decimals:
+        if offset not in clause:
+            raise text.error(f"expected a whole number, found {text.word(offset)}", offset)
+    top = None if header is None else header.top
+    digits = max(digits_of(weight) for weight in decimals.values())
+    found = [weight * 10**digits for weight in weights.tolist()]
+    for offset, weight in decimals.items():
+        hard = top is not None and weight >= top
+        found[clause[offset]] = 0 if hard else whole(weight, digits)
+    return whole_numbers(found), digits
 
 
 def _count_atoms(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lbm.errors import ParseError, UnknownAtom, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import TRUE, Formula, atom_name, atoms_of, holds, make, quote
-from lbm.knowledge.numbers import Weight, as_weight, exact_sum, magnitude
+from lbm.knowledge.numbers import Weight, as_weight, exact_sum, magnitude, unscaled
 from lbm.knowledge.parser import Statement, parse, read_text
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ class Theory:
         """The weight of each statement, None for a hard one."""
         if self.clauses is None:
             return [statement.weight for statement in self]
-        return [weight or None for weight in self.clauses.weights.tolist()]
+        digits = self.clauses.digits
+        return [unscaled(weight, digits) or None for weight in self.clauses.weights.tolist()]
 
     def __len__(self) -> int:
         return len(self.statements)
@@ -200,7 +201,7 @@ class Theory:
         """Return Σ w_i over the soft formulae true in ``world``, exactly."""
         packed = self.clauses
         if packed is not None:
-            return exact_sum(packed.weights[packed.true_in(world)].tolist())
+            return unscaled(sum(packed.weights[packed.true_in(world)].tolist()), packed.digits)
         return exact_sum(s.weight for s in self if s.weight is not None and holds(s.formula, world))
 
     def all_hard(self) -> Theory:
@@ -209,7 +210,9 @@ class Theory:
             return unweighted(self).all_hard()
         packed = self.clauses
         if packed is not None:
-            return Theory.from_clauses(replace(packed, weights=0 * packed.weights), shown=self.shown)
+            return Theory.from_clauses(
+                replace(packed, weights=0 * packed.weights, digits=0), shown=self.shown
+            )
         return Theory.from_parts(self.atoms, tuple(replace(s, weight=None) for s in self), self.shown)
 
     def is_model(self, world: Mapping[str, Any]) -> bool:

@@ -29,14 +29,16 @@ from lbm.knowledge.packed import bare_name, path_shown, read_whole, write_whole
 from lbm.knowledge.theory import LiteralWeights, Theory, to_lines, unweighted, weighing
 
 FORMATS: Final = ("lbm", "cnf", "wcnf", "wcnf-old")
-"""What can be written; reading takes either form of WCNF under either name."""
+"""What can be written; reading takes either form of WCNF under either name, and also ``uai``."""
 
 MAX_SYMPY: Final = 100_000
 """Parts of a formula for sympy, where shared parts are written out each time."""
 
 _ENDINGS: Final = {".lbm": "lbm", ".txt": "lbm", "": "lbm", ".cnf": "cnf", ".wcnf": "wcnf"}
+_READ: Final = {**_ENDINGS, ".uai": "uai"}
 _HEADER: Final = re.compile(rb"^[ \t]*p[ \t]+(w?)(p?)cnf[ \t]+[0-9]", re.MULTILINE)
 _HARD_LINE: Final = re.compile(rb"^h[ \t]+-?[0-9]", re.MULTILINE)
+_NETWORK: Final = re.compile(rb"\s*(?:c(?!\S)[^\n]*\n\s*)*(?:MARKOV|BAYES)\s+[0-9]")
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -74,7 +76,7 @@ def read_theory(
     x1 | ~x2
     x2
     """
-    _check_format(format)
+    _check_format(format, reading=True)
     data = _as_bytes(data).removeprefix(_BOM)
     if not data.strip():
         raise ParseError("expected a theory, found an empty text", source=source)
@@ -86,6 +88,10 @@ def read_theory(
         (warn or warnings.warn)(problem.one_line())
     if format == "lbm":
         return Theory.parse(data.decode(), source=source)
+    if format == "uai":
+        from lbm.knowledge.networks import network_theory, read_network
+
+        return network_theory(read_network(data, source=source))
     # numpy is loaded where it is needed: text files do without.
     from lbm.knowledge.counting import read_counting
     from lbm.knowledge.dimacs import read_clauses
@@ -111,14 +117,16 @@ def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
     ('cnf', 'lbm')
     """
     ending = bare_name(name).suffix.lower() if name is not None else ""
-    if ending in (".lbm", ".cnf", ".wcnf"):
-        return _ENDINGS[ending]
+    if ending in (".lbm", ".cnf", ".wcnf", ".uai"):
+        return _READ[ending]
     data = _as_bytes(data).removeprefix(_BOM)
     header = _HEADER.search(data)
     if header is not None:
         return "wcnf" if header[1] and not header[2] else "cnf"
     if _HARD_LINE.search(data):
         return "wcnf"
+    if _NETWORK.match(data):
+        return "uai"
     if ending in _ENDINGS:
         return "lbm"
     source = path_shown(name or "")
@@ -160,8 +168,8 @@ def _not_text(data: bytes, source: str | None) -> ParseError | None:
     )
 
 
-def _check_format(format: str) -> None:
-    if format not in FORMATS:
+def _check_format(format: str, *, reading: bool = False) -> None:
+    if format not in FORMATS and not (reading and format == "uai"):
         raise ValueError(f"expected a format of {', '.join(FORMATS)}, got {format!r}")
 
 
@@ -187,7 +195,7 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
     """Return the text of a theory in one of FORMATS, piece by piece.
 
     DIMACS has only clauses: other formulae get definitional variables, as full equivalences, so
-    that models, counts and weights are kept. It has no negative or decimal weights either:
+    that models, counts and weights are kept. It has no negative weights, and decimals are not written:
     score(x) = (weights of the soft clauses true in x)/scale + offset, and comments say both.
 
     >>> print("".join(write_theory(Theory(["a -> b", (2, "~a")]), "wcnf")), end="")

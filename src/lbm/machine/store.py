@@ -134,7 +134,7 @@ def _pack_theory(machine: Machine) -> tuple[str, dict[str, Array]]:
     if not set(theory.atoms) <= set(machine.declared):
         refuse("this machine", "expected a theory about the machine's own atoms, found others in it")
     packed = theory.clauses
-    if packed is not None and theory.atoms == machine.declared:
+    if packed is not None and not packed.digits and theory.atoms == machine.declared:
         tensors: dict[str, Array] = {
             "theory.literals": np.ascontiguousarray(packed.literals, dtype=np.int32),
             "theory.starts": np.ascontiguousarray(packed.starts, dtype=np.int64),
