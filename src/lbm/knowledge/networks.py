@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from itertools import product
 from math import prod
 from typing import Final
 
 from lbm.errors import ParseError
 from lbm.knowledge.dimacs import MAX_ATOMS
-from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, cardinality, conjunction
+from lbm.knowledge.formula import FALSE, TRUE, Formula, atom, cardinality
 from lbm.knowledge.original import Original, cut
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory
@@ -25,11 +24,12 @@ _TOKEN: Final = re.compile(rb"\S+")
 _COMMENT: Final = re.compile(rb"(?m)^[ \t]*c(?!\S)[^\n]*")
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _LAST: Final = Decimal("1e-15")  # the last digit of the logarithm of an entry
+_LN: Final = Context(prec=25)  # of a single one: it is below 1000, and needs 15 digits behind the point
 _LOGS: Final = Context(prec=40)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ValueTable:
     """A function of some variables: an entry for each combination of their values, the last one fastest."""
 
     scope: tuple[int, ...]
@@ -51,7 +51,7 @@ class ValueNetwork:
     """
 
     sizes: tuple[int, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[ValueTable, ...]
     bayes: bool = False
 
     def literal(self, variable: int, value: int) -> Formula:
@@ -134,13 +134,11 @@ def network_theory(network: ValueNetwork, evidence: Mapping[int, int] | None = N
             usual = _usual(table.entries)
             for entry in set(table.entries):
                 if entry and entry not in logs:
-                    logs[entry] = entry.ln()
+                    logs[entry] = entry.ln(_LN)
             common += logs.get(usual, Decimal(0))
-            rows = product(*(range(network.sizes[variable]) for variable in table.scope))
-            for entry, values in zip(table.entries, rows, strict=True):
+            for entry, cube in zip(table.entries, _cubes(network, table.scope), strict=True):
                 if entry == usual and entry:
                     continue
-                cube = conjunction(network.literal(*pair) for pair in zip(table.scope, values, strict=True))
                 if not entry:
                     statements.append(Statement(FALSE if cube is TRUE else ~cube))
                 elif weight := (logs[entry] - logs[usual]).quantize(_LAST):
@@ -154,6 +152,16 @@ def network_theory(network: ValueNetwork, evidence: Mapping[int, int] | None = N
     if common:
         statements.append(Statement(TRUE, common))
     return Theory.from_parts(tuple(atoms), tuple(statements))
+
+
+def _cubes(network: ValueNetwork, scope: Sequence[int]) -> list[Formula]:
+    """Return a conjunction for each combination of values, the last variable fastest; they share parts."""
+    found: list[Formula] = [TRUE]
+    for variable in scope:
+        literals = [network.literal(variable, value) for value in range(network.sizes[variable])]
+        if literals != [TRUE]:
+            found = [literal if cube is TRUE else cube & literal for cube in found for literal in literals]
+    return found
 
 
 def _usual(entries: Sequence[Decimal]) -> Decimal:
@@ -214,7 +222,7 @@ class _Tokens:
             raise self.error(f"expected at most {MAX_ATOMS} values (limit MAX_ATOMS)", 2)
         scopes = [self.scope(sizes) for _ in range(self.count("the number of tables", MAX_ENTRIES))]
         left = MAX_ENTRIES
-        tables: list[Table] = []
+        tables: list[ValueTable] = []
         for index, scope in enumerate(scopes):
             size = prod(sizes[variable] for variable in scope)
             if size > left:
@@ -224,7 +232,7 @@ class _Tokens:
                 raise self.error(
                     f"expected {size} entries of table {index}, as its variables have values", place
                 )
-            tables.append(Table(scope, self.entries(size, index)))
+            tables.append(ValueTable(scope, self.entries(size, index)))
             left -= size
         if self.next < len(self.words):
             raise self.error("expected no more after the last table", self.next)
@@ -264,7 +272,7 @@ class _Tokens:
     def evidence(self, network: ValueNetwork) -> dict[int, int]:
         """Return what is observed."""
         # Pairs stand behind one number or, with that of samples, two.
-        if len(self.words) % 2 == 0 and self.words:
+        if len(self.words) % 2 == 0 and self.words and self.words[0].isdigit():
             samples = self.count("the number of samples", 10**17)
             if samples != 1:
                 self.next = 0

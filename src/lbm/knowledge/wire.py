@@ -6,6 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final
@@ -46,7 +47,12 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def load_theory(
-    path: str | Path, *, lenient: bool = False, warn: Callable[[str], object] | None = None
+    path: str | Path,
+    *,
+    lenient: bool = False,
+    hard_as_soft: bool = False,
+    evidence: str | Path | None = None,
+    warn: Callable[[str], object] | None = None,
 ) -> Theory:
     """Read a theory from a file; the ending of its name, or else its text, says the format.
 
@@ -55,10 +61,20 @@ def load_theory(
     lenient
         Read a DIMACS file that does not fit its header, and tell ``warn`` (by default Python's
         warnings) about it.
+    hard_as_soft
+        Read a ``.cnf`` file as Max-SAT: every clause is soft and weighs 1.
+    evidence
+        A file that says what is observed in a ``.uai`` network.
     """
     data = read_whole(path)
     return read_theory(
-        data, format=sniff_format(data, path), source=path_shown(path), lenient=lenient, warn=warn
+        data,
+        format=sniff_format(data, path),
+        source=path_shown(path),
+        lenient=lenient,
+        hard_as_soft=hard_as_soft,
+        evidence=None if evidence is None else (read_whole(evidence), path_shown(evidence)),
+        warn=warn,
     )
 
 
@@ -68,9 +84,13 @@ def read_theory(
     format: str,
     source: str | None = None,
     lenient: bool = False,
+    hard_as_soft: bool = False,
+    evidence: tuple[bytes, str] | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Theory:
     r"""Read a theory from text in one of FORMATS; ``source`` is what messages call it.
+
+    Options are those of :func:`load_theory`; ``evidence`` is a text and what messages call that.
 
     >>> print(read_theory("p cnf 2 2\n1 -2 0 2 0", format="cnf"))
     x1 | ~x2
@@ -78,6 +98,10 @@ def read_theory(
     """
     _check_format(format, reading=True)
     data = _as_bytes(data).removeprefix(_BOM)
+    if hard_as_soft and format != "cnf":
+        raise FileError(f"hard clauses are read as soft ones from .cnf files, and {source or 'this'} is none")
+    if evidence is not None and format != "uai":
+        raise FileError("files of evidence go with .uai networks; --given takes any formula as evidence")
     if not data.strip():
         raise ParseError("expected a theory, found an empty text", source=source)
     problem = _not_text(data, source)
@@ -89,9 +113,11 @@ def read_theory(
     if format == "lbm":
         return Theory.parse(data.decode(), source=source)
     if format == "uai":
-        from lbm.knowledge.networks import network_theory, read_network
+        from lbm.knowledge.networks import network_theory, read_evidence, read_network
 
-        return network_theory(read_network(data, source=source))
+        network = read_network(data, source=source)
+        values = None if evidence is None else read_evidence(evidence[0], network, source=evidence[1])
+        return network_theory(network, values)
     # numpy is loaded where it is needed: text files do without.
     from lbm.knowledge.counting import read_counting
     from lbm.knowledge.dimacs import read_clauses
@@ -102,6 +128,12 @@ def read_theory(
         data, len(clauses.atoms), weighted=weighted, source=source, lenient=lenient, warn=warn
     )
     shown = None if asked.shown is None else tuple(clauses.atoms[number - 1] for number in asked.shown)
+    if hard_as_soft:
+        if asked.weights:
+            raise FileError(
+                f"{source or 'this file'} weighs literals: its clauses cannot be read as soft ones"
+            )
+        clauses = replace(clauses, weights=clauses.weights + 1)
     theory = Theory.from_clauses(clauses, shown=shown)
     if not asked.weights:
         return theory
