@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -45,22 +45,36 @@ def read_whole(path: str | Path) -> bytes:
 
 def unpacked(file: Any, name: str, *, ending: str = "") -> bytes:
     """Return what a stream holds, unpacked if it is packed; ``name`` is what messages call it."""
+    stream = opened(file, name, ending=ending)
+    chunks: list[bytes] = []
+    size = 0
+    # Piece by piece: a device or a pipe may never end, and few bytes may hold very many.
+    while chunk := stream.read(_PIECE):
+        chunks.append(chunk)
+        size += len(chunk)
+        if stream.packed and size > MAX_UNPACKED:
+            raise LimitExceeded(
+                f"{name} holds more than {MAX_UNPACKED} bytes (limit MAX_UNPACKED)", MAX_UNPACKED=MAX_UNPACKED
+            )
+        if not stream.packed and size > MAX_BYTES:
+            raise LimitExceeded(
+                f"{name} has more than {MAX_BYTES} bytes (limit MAX_BYTES)", MAX_BYTES=MAX_BYTES
+            )
+    return b"".join(chunks)
+
+
+def opened(file: Any, name: str, *, ending: str = "") -> Unpacked:
+    """Return a stream of what another one holds, unpacked if it is packed."""
     start = file.read(_PIECE)
     how = next((ending for ending, magic in PACKED.items() if start.startswith(magic)), None)
     if how is None and ending in PACKED and start:
         raise FileError(f"cannot read {name}: its name ends in {ending}, and it is not packed like that")
-    chunks: list[bytes] = []
-    size = 0
-    # Piece by piece: a device or a pipe may never end, and few bytes may hold very many.
-    for chunk in _pieces(start, file) if how is None else _held(_Counted(start, file), how, name):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > (MAX_BYTES if how is None else MAX_UNPACKED):
-            limit = {"MAX_BYTES": MAX_BYTES} if how is None else {"MAX_UNPACKED": MAX_UNPACKED}
-            held = "has" if how is None else "holds"
-            ((said, most),) = limit.items()
-            raise LimitExceeded(f"{name} {held} more than {most} bytes (limit {said})", **limit)
-    return b"".join(chunks)
+    return Unpacked(_Counted(start, file), how, name)
+
+
+def is_packed(start: bytes) -> bool:
+    """Return whether a file that begins like this is packed."""
+    return any(start.startswith(magic) for magic in PACKED.values())
 
 
 def bare_name(path: str | Path) -> Path:
@@ -73,46 +87,79 @@ def bare_name(path: str | Path) -> Path:
     return found.with_suffix("") if found.suffix.lower() in PACKED else found
 
 
-def _pieces(chunk: bytes, file: Any) -> Iterator[bytes]:
-    while chunk:
-        yield chunk
-        chunk = file.read(_PIECE)
+class Unpacked(io.BufferedIOBase):
+    """A stream of what a file holds; what is wrong with a packed one is an error of ours.
 
+    Attributes
+    ----------
+    packed
+        Whether the file is packed.
+    """
 
-def _held(file: _Counted, how: str, name: str) -> Iterator[bytes]:
-    """Yield what a packed stream holds."""
-    import bz2
-    import gzip
-    import lzma
-    import zlib
+    def __init__(self, file: _Counted, how: str | None, name: str) -> None:
+        import bz2
+        import gzip
+        import lzma
 
-    raw = cast("BinaryIO", file)
-    reader: Any = (
-        gzip.GzipFile(fileobj=raw)
-        if how == ".gz"
-        else bz2.BZ2File(raw)
-        if how == ".bz2"
-        else lzma.LZMAFile(raw)  # noqa: SIM115 - whoever opened the file below closes it
-    )
-    size = 0
-    try:
-        for chunk in _pieces(reader.read(_PIECE), reader):
-            size += len(chunk)
-            if size > max(_FEW, MAX_RATIO * file.taken):
-                raise LimitExceeded(
-                    f"{name} holds more than {MAX_RATIO} times its own size (limit MAX_RATIO): "
-                    "unpack it first if it is meant to",
-                    MAX_RATIO=MAX_RATIO,
-                )
-            yield chunk
-    except EOFError:
-        raise FileError(f"cannot read {name}: it ends before what is packed in it does") from None
-    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise FileError(f"cannot read {name}: what is packed in it is damaged ({error})") from None
-    except OSError as error:
-        if how == ".bz2" and error.errno is None:  # as bz2 says it
-            raise FileError(f"cannot read {name}: what is packed in it is damaged ({error})") from None
-        raise
+        raw = cast("BinaryIO", file)
+        makers: dict[str | None, Any] = {
+            None: lambda: file,
+            ".gz": lambda: gzip.GzipFile(fileobj=raw),
+            ".bz2": lambda: bz2.BZ2File(raw),
+            ".xz": lambda: lzma.LZMAFile(raw),  # noqa: SIM115 - closed with the file
+        }
+        self.file, self.how, self.name = file, how, name
+        self.reader = makers[how]()
+        self.packed = how is not None
+        self.size = 0
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes, or all that are left."""
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(_PIECE), b""))
+        return self._told(lambda: self.reader.read(size))
+
+    read1 = read
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Return the next line."""
+        return self._told(lambda: self.reader.readline(-1 if size is None else size))
+
+    def _told(self, read: Callable[[], bytes]) -> bytes:
+        import lzma
+        import zlib
+        from gzip import BadGzipFile
+
+        try:
+            found = read()
+        except EOFError:
+            raise FileError(f"cannot read {self.name}: it ends before what is packed in it does") from None
+        except (BadGzipFile, zlib.error, lzma.LZMAError) as error:
+            raise self._damaged(error) from None
+        except OSError as error:
+            if self.how == ".bz2" and error.errno is None:  # as bz2 says it
+                raise self._damaged(error) from None
+            raise
+        self.size += len(found)
+        if self.packed and self.size > max(_FEW, MAX_RATIO * self.file.taken):
+            raise LimitExceeded(
+                f"{self.name} holds more than {MAX_RATIO} times its own size (limit MAX_RATIO): "
+                "unpack it first if it is meant to",
+                MAX_RATIO=MAX_RATIO,
+            )
+        return found
+
+    def _damaged(self, error: Exception) -> FileError:
+        return FileError(f"cannot read {self.name}: what is packed in it is damaged ({error})")
+
+    def close(self) -> None:
+        """Close the file, too."""
+        self.file.file.close()
+        super().close()
 
 
 class _Counted(io.RawIOBase):
@@ -137,14 +184,15 @@ class _Counted(io.RawIOBase):
 # --- writing -------------------------------------------------------------------------------------
 
 
-def write_whole(path: str | Path, pieces: Iterable[str | bytes]) -> None:
+def write_whole(path: str | Path, pieces: Iterable[str | bytes], *, as_it_is: bool = False) -> None:
     """Write a file so that whatever happens it is the old one or the new one, never half of either.
 
-    It is packed if its name says so; the same content gives the same bytes.
+    It is packed if its name says so, unless it is to be written as it is; the same content gives the same
+    bytes.
     """
     try:
         target = Path(os.path.realpath(as_path(path)))  # a link stays a link
-        data = _packing(pieces, as_path(path).suffix.lower())
+        data = _packing(pieces, "" if as_it_is else as_path(path).suffix.lower())
         if target.exists() and not target.is_file():
             # /dev/stdout and pipes are written to, never replaced; a directory fails here.
             with target.open("wb") as file:

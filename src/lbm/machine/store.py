@@ -74,7 +74,7 @@ def save(machine: Machine, path: str | Path) -> None:
     """
     from lbm.knowledge.packed import write_whole
 
-    write_whole(path, [to_bytes(machine)])
+    write_whole(path, [to_bytes(machine)], as_it_is=True)
 
 
 def to_bytes(machine: Machine) -> bytes:

@@ -88,7 +88,7 @@ def save_model(classifier: LBMClassifier, path: str | Path) -> None:
     Kept is all that it predicts, explains and gives rules with. Not kept are Adam's moments, so that
     ``partial_fit`` of a loaded model begins with new ones, and the times of epochs.
     """
-    write_whole(path, [model_bytes(classifier)])
+    write_whole(path, [model_bytes(classifier)], as_it_is=True)
 
 
 def load_model(path: str | Path) -> LBMClassifier:
