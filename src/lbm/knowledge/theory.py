@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +32,7 @@ LiteralWeights = Mapping[str, tuple[Fraction, Fraction]]
 
 _NO_WEIGHTS: Final[LiteralWeights] = MappingProxyType({})
 _LAST: Final = Decimal("1e-15")  # the last digit of a logarithm of a weight
-_LOGS: Final = Context(prec=50)
+_LOGS: Final = Context(prec=30)
 
 
 class Theory:
@@ -257,8 +258,9 @@ def weighing(theory: Theory, weights: Mapping[str, tuple[Fraction, Fraction]]) -
                 raise WeightError(f"literals weigh 0 or more, got {weight} for {name!r}")
         found[name] = Fraction(positive), Fraction(negative)
     bare = unweighted(theory)
+    statements = bare.statements if bare.clauses is None else bare.clauses.statements()
     return Theory.from_parts(
-        bare.atoms, (*bare.statements, *_said(found)), bare.shown, literal_weights=MappingProxyType(found)
+        bare.atoms, (*statements, *_said(found)), bare.shown, literal_weights=MappingProxyType(found)
     )
 
 
@@ -296,8 +298,9 @@ def _said(weights: LiteralWeights) -> list[Statement]:
     return found + ([Statement(TRUE, common)] if common else [])
 
 
+@lru_cache(maxsize=1 << 16)
 def _ln(weight: Fraction) -> Decimal:
-    return (Decimal(weight.numerator) / weight.denominator).ln()
+    return _LOGS.ln(_LOGS.divide(Decimal(weight.numerator), Decimal(weight.denominator)))
 
 
 def _restored(
