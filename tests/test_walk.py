@@ -7,8 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 MOST = 19
-"""Files of the package that `lbm ask` on four formulae enters, since files may be packed; 30 before all parts shared
-one problem."""
+"""Files of the package that `lbm ask` on four formulae enters; 30 before all parts shared one problem,
+and 18 before files could be packed."""
 
 
 def walked(*order):

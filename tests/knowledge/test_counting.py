@@ -158,6 +158,8 @@ def test_what_cannot_be_meant_is_refused_where_it_stands(lines, message):
         "c p what about this",
         "c ind this means",
         "c maximal",
+        "c max 3",
+        "c weights 1 to 5",
         "c w 1 2",
         "cw",
     ],

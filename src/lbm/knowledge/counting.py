@@ -124,7 +124,7 @@ class _Asking:
         elif kind == [b"weights"]:
             self._row(words, offset)
         elif kind == [b"max"]:
-            if words and all(word.lstrip(b"-").isdigit() for word, _ in words):
+            if words and words[-1][0] == b"0" and all(word.lstrip(b"-").isdigit() for word, _ in words):
                 raise self.text.error(
                     "the line 'c max' asks for the largest of many counts, which we do not do", offset
                 )
@@ -179,7 +179,7 @@ class _Asking:
 
     def _row(self, words: list[tuple[bytes, int]], offset: int) -> None:
         """Read one line with the weights of all literals, as miniC2D has it."""
-        if not words or not _NUMBER.fullmatch(words[0][0].decode(errors="replace")):
+        if not words or not all(_NUMBER.fullmatch(word.decode(errors="replace")) for word, _ in words):
             return  # a comment in words
         self._only("c weights", offset)
         if len(words) != 2 * self.variables:

@@ -191,6 +191,7 @@ class _Tokens:
     """Words of a text, one after the other; places are looked for only where something is wrong."""
 
     def __init__(self, data: bytes, source: str | None) -> None:
+        data = data.removeprefix(b"\xef\xbb\xbf")
         self.text = Original(data, source)
         self.body = _COMMENT.sub(lambda found: b" " * len(found[0]), data) if b"c" in data else data
         self.words = self.body.split()

@@ -43,6 +43,11 @@ def read_whole(path: str | Path) -> bytes:
         raise file_error("read", path, error) from error
 
 
+def read_lines(path: str | Path) -> str:
+    """Return the text of a file in UTF-8, unpacked if it is packed; its lines end in line feeds."""
+    return read_whole(path).decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
 def unpacked(file: Any, name: str, *, ending: str = "") -> bytes:
     """Return what a stream holds, unpacked if it is packed; ``name`` is what messages call it."""
     stream = opened(file, name, ending=ending)
