@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import update_wrapper
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
@@ -21,7 +22,7 @@ from lbm.arrays import Bools
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
-from lbm.knowledge.theory import Theory
+from lbm.knowledge.theory import Theory, unweighted
 from lbm.reasoning.answers import Answer, Best, DistributionResult, Draws, Marginals, Models, Proof, Worlds
 from lbm.reasoning.assign import assign
 from lbm.reasoning.budget import Budget
@@ -202,13 +203,17 @@ class Reasoner:
         *,
         given: Evidence = None,
         project: Iterable[str] | None = None,
+        weighted: bool | None = None,
         seconds: float | None = SECONDS,
-    ) -> int:
+    ) -> int | Fraction:
         """Return the number of models, exactly: worlds that satisfy every hard formula and ``given``.
 
         With ``project`` (projected model counting), the number of their distinct restrictions to those
         atoms; so too where a DIMACS file names atoms in lines ``c p show``. What is past our own methods
         goes to pyganak, if it is installed.
+
+        Where literals weigh something, the sum over models of the products of their literals' weights, a
+        Fraction (weighted model counting); ``weighted=False`` counts the models.
 
         >>> import lbm
         >>> lbm.count(lbm.Theory.parse("a | b | c"), given="~a")
@@ -216,6 +221,13 @@ class Reasoner:
         """
         evidence, budget = self._evidence(given), Budget.of(seconds)
         kept = self._projected(project)
+        if weighted or (weighted is None and self.theory.literal_weights):
+            from lbm.reasoning.exact.weighted import weighted_count
+
+            return weighted_count(self.theory, evidence, kept, How(known=self._known, budget=budget))
+        if self.theory.literal_weights:  # a literal that weighs nothing may be true in a model
+            bare = Reasoner(unweighted(self.theory))
+            return bare.count(given=evidence, project=kept, seconds=seconds)
         aside = ganak_installed()
         try:
             return self._exactly(budget.half() if aside else budget).count(evidence, kept)
