@@ -40,7 +40,8 @@ def log_partition_of(
     error = getattr(found, "error", 0.0)
     _say({"log_partition": found, **_about(weighing), "error": error, "note": note or None}, as_json)
     if note and not as_json:
-        shared.remark(f"estimated by population annealing, not exact, since {note}")
+        what = f"estimated by population annealing, not exact, since {note}" if error else f"exact, {note}"
+        shared.remark(what)
     return 0
 
 
