@@ -60,19 +60,10 @@ class Rival(Generic[_T]):
     Parameters
     ----------
     work
-        Answers within a budget, or returns None: it cannot tell. None: there is no other engine.
+        Answers within a budget, or returns None: it cannot tell. It is called where the other engine is
+        installed. None: this question is ours alone.
     budget
         Time for the question.
-
-    Examples
-    --------
-    >>> from lbm.reasoning.budget import NO_LIMIT
-    >>> def ours(budget):
-    ...     while True:
-    ...         budget.tick()
-    >>> with Rival(lambda budget: 42, NO_LIMIT) as rival:
-    ...     rival.first(ours, NO_LIMIT)
-    42
     """
 
     def __init__(self, work: Callable[[Budget], _T | None] | None, budget: Budget) -> None:
@@ -81,6 +72,7 @@ class Rival(Generic[_T]):
         self._budget = budget.unless(self._ended.is_set)
         self._thread: threading.Thread | None = None  # for clauses have to be written down, and ours goes on
         self._found: _T | None = None
+        self._late = False
 
     def __enter__(self) -> Rival[_T]:
         return self
@@ -116,11 +108,13 @@ class Rival(Generic[_T]):
             return ours(budget)
         try:
             return ours(budget.unless(self.answered))
-        except (TooManyWorlds, NoAnswer):
+        except (TooManyWorlds, NoAnswer) as error:
             found = self.answer(budget.at_most(patience))
-            if found is None:
-                raise
-            return found
+            if found is not None:
+                return found
+            if patience == math.inf and (self._late or not self._done.is_set()):
+                raise NoAnswer("no answer within the seconds allowed: allow more") from error
+            raise
         finally:
             self.end()
 
@@ -133,7 +127,7 @@ class Rival(Generic[_T]):
     def _begin(self) -> None:
         if self._thread is not None or self._done.is_set():
             return
-        if self._work is None or self._ended.is_set():
+        if self._work is None or self._ended.is_set() or not aside.ganak_installed():
             self._done.set()
             return
         thread = threading.Thread(target=self._run, daemon=True)
@@ -149,6 +143,7 @@ class Rival(Generic[_T]):
         try:
             with suppress(LbmError, OSError, MemoryError):  # it has no answer: ours may have one
                 self._found = self._work(self._budget)
+            self._late = self._found is None and self._budget.spent()
         finally:
             self._done.set()
 
@@ -174,11 +169,14 @@ def log_partition_beside(
     problem: Problem, given: Formula | None, temperature: float, budget: Budget
 ) -> Counted | None:
     """Return log Z, Z = Σ exp(score(x)/τ) over the models that keep the evidence; None: no answer."""
-    weighing = _weighing(problem, budget)
     found = _known_sum(problem, given, temperature, budget)
     if found is None:
         return None
-    log = float(weighing.most / Fraction(temperature)) + math.log(found.sum) - found.shift * math.log(2)
+    log = (
+        float(_weighing(problem, budget).most / Fraction(temperature))
+        + math.log(found.sum)
+        - found.shift * math.log(2)
+    )
     return Counted(log) if math.isfinite(log) else None
 
 
@@ -284,10 +282,12 @@ class _Weighing:
         It lies between exp(-total/τ), where there is a model at all, and 2^atoms: where that is more than a
         double holds, it is shifted until it fits.
         """
-        cost = Fraction(temperature)
-        exponents = {variable: float(weight / cost) for variable, weight in self.earned.items()}
+        earned = {variable: weight / Fraction(temperature) for variable, weight in self.earned.items()}
+        if any(abs(exponent) > MOST for exponent in earned.values()):
+            return None
+        exponents = {variable: float(exponent) for variable, exponent in earned.items()}
         total = math.fsum(map(abs, exponents.values()))
-        if total > TOTAL or any(abs(exponent) > MOST for exponent in exponents.values()):
+        if total > TOTAL:
             return None
         weights = {v: (math.exp(min(0.0, x)), math.exp(min(0.0, -x))) for v, x in exponents.items()}
         place = {name: i for i, name in enumerate(self.clauses.atoms, start=1)}
@@ -295,8 +295,10 @@ class _Weighing:
         rows, roots, free = definitional(evidence, place, self.clauses.variables + 1, budget.look)
         rows += [[root] for root in roots]
         low, high = -math.ceil(total / math.log(2)) - 1, len(place)
+        # The size of the sum were all formulae independent, and none hard.
+        guess = high + math.fsum(math.log2((1 + math.exp(-abs(x))) / 2) for x in exponents.values())
         while low <= high:
-            shift = -(low + high) // 2 if max(-low, high) > _WINDOW else 0
+            shift = -round(min(max(guess, low), high)) if max(-low, high) > _WINDOW else 0
             found = self._shifted(rows, free, shift, weights, budget)
             if found is None or math.isnan(found):
                 return None
@@ -306,6 +308,7 @@ class _Weighing:
                 low = _WINDOW - shift
             else:
                 high = -_WINDOW - shift
+            guess = (low + high) / 2
         return None
 
     def _shifted(

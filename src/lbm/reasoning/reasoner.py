@@ -41,7 +41,6 @@ from lbm.reasoning.exact.trees import Trees, Weighed
 from lbm.reasoning.exact.whole import How
 from lbm.reasoning.problem import Known, Problem
 from lbm.reasoning.proof import satisfiable
-from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.reasoning.status import follows, prefer, settle
 
 if TYPE_CHECKING:
@@ -101,8 +100,8 @@ class _Asked:
 
     def rival(self, work: Callable[[Budget], _T | None]) -> Rival[_T]:
         """Return the work of another engine, where there is one and it answers what is asked exactly."""
-        counts = self.method in ("auto", "exact") and isinstance(self.about, Logical) and ganak_installed()
-        return Rival(work if counts else None, self.budget)
+        exact = self.method in ("auto", "exact") and isinstance(self.about, Logical)
+        return Rival(work if exact else None, self.budget)
 
     def either(
         self,
@@ -238,8 +237,7 @@ class Reasoner:
         """
         evidence, budget = self._evidence(given), Budget.of(seconds)
         kept = self._projected(project)
-        work = partial(count_beside, self._problem, evidence, kept) if ganak_installed() else None
-        with Rival(work, budget) as rival:
+        with Rival(partial(count_beside, self._problem, evidence, kept), budget) as rival:
             return rival.first(lambda budget: self._exactly(budget).count(evidence, kept), budget)
 
     def models(
