@@ -22,7 +22,7 @@ from lbm.knowledge.wire import load_theory
 from lbm.reasoning import beside
 from lbm.reasoning.beside import Rival, count_beside, log_partition_beside, probability_beside
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.exact import whole
+from lbm.reasoning.exact import trees, whole
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.solvers import aside
@@ -398,19 +398,18 @@ def test_what_dies_beside_does_not_disturb_ours(engine):
         assert rival.first(ours, long()) == 42
 
 
-def test_tables_that_are_kept_have_some_time_before_it_overtakes_them(engine, monkeypatch):
-    monkeypatch.setattr(beside, "PREPARING", 0.1)
-    monkeypatch.setattr(aside, "ganak_installed", lambda: True)
-    with Rival(lambda _: 1, long()) as rival:
-        while not rival.answered():
-            time.sleep(0.001)
-        begun = time.monotonic()
-        while not rival.overdue():
-            time.sleep(0.001)
-        assert time.monotonic() - begun < SOON
-    with Rival(lambda _: None, long()) as rival:
-        rival.answer(long())
-        assert not rival.overdue()
+def test_tables_that_are_kept_have_more_time_each_time_they_are_not_done(ganak, monkeypatch):
+    class Slow(trees.Trees):
+        def weigh(self, query, given, budget):
+            forever(budget)
+
+    monkeypatch.setattr("lbm.reasoning.reasoner.Trees", Slow)
+    monkeypatch.setattr("lbm.reasoning.reasoner.PREPARING", 0.05)
+    reasoner = Reasoner(lbm.Theory.parse("a | b\n0.5: b -> a"))
+    for turn in range(1, 3):
+        found = reasoner.ask("a", seconds=SOON)
+        assert found.probability == pytest.approx(Oracle(reasoner.theory).chance(lbm.parse("a")))
+        assert reasoner._preparing == 0.05 * 2**turn
 
 
 def test_evidence_that_leaves_no_world_is_named_as_ever(ganak, refusing):

@@ -31,7 +31,7 @@ HEAD_START: Final = 0.05
 """Seconds that ours works alone."""
 
 PREPARING: Final = 2.0
-"""Seconds that ours has at least where what it makes is kept for further questions."""
+"""Seconds that ours has at least where what it makes is kept for further questions; then twice as many."""
 
 PATIENCE: Final = 5.0
 """Seconds that the other engine is waited for where ours cannot answer and chains could."""
@@ -88,9 +88,9 @@ class Rival(Generic[_T]):
             self._begin()
         return self._found is not None
 
-    def overdue(self) -> bool:
-        """Return whether it has an answer, and ours had the time that it has where its work is kept."""
-        return self.answered() and now() >= self._asked + PREPARING
+    def overdue(self, seconds: float) -> bool:
+        """Return whether it has an answer, and ours had so many seconds."""
+        return self.answered() and now() >= self._asked + seconds
 
     def answer(self, budget: Budget) -> _T | None:
         """Return its answer, as soon as there is one; None: there is none within the budget."""

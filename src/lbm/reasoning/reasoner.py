@@ -27,12 +27,13 @@ from lbm.reasoning.assign import assign
 from lbm.reasoning.beside import (
     BY_GANAK,
     PATIENCE,
+    PREPARING,
     Rival,
     count_beside,
     log_partition_beside,
     probability_beside,
 )
-from lbm.reasoning.budget import Budget, Stop
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.exact.questions import Exact, check_listed
@@ -201,6 +202,7 @@ class Reasoner:
         self._problem = Problem(theory)
         self._known = self._problem.known
         self._trees = Known(size=4)  # by temperature: they are large
+        self._preparing = PREPARING
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -472,7 +474,7 @@ class Reasoner:
 
         with question.rival(beside) as rival:
             if logical and method in ("auto", "exact") and not why:
-                weighed = self._weighed(asked, evidence, temperature, budget, rival.overdue)
+                weighed = self._weighed(asked, evidence, temperature, budget, rival)
                 if weighed is not None:
                     return known(weighed.probability, weighed.status)
             try:
@@ -492,14 +494,20 @@ class Reasoner:
         return replace(answer, status=settled.status, reasons=reasons, minimal=settled.minimal)
 
     def _weighed(
-        self, query: Formula, given: Formula | None, temperature: float, budget: Budget, overdue: Stop
+        self,
+        query: Formula,
+        given: Formula | None,
+        temperature: float,
+        budget: Budget,
+        rival: Rival[Answer],
     ) -> Weighed | None:
         """Return what tables kept ready say of a query, all at once; None: its theory is too large for that.
 
-        It may take no longer than a solver is given for the status alone, and than until it is overdue.
+        It may take no longer than a solver is given for the status alone. A rival that answers ends it, later
+        each time: the tables are worth more the more is asked.
         """
-        part = budget.part(_FOR_STATUS)
-        tables = part.unless(overdue)
+        part, preparing = budget.part(_FOR_STATUS), self._preparing
+        tables = part.unless(lambda: rival.overdue(preparing))
 
         def make() -> Trees:
             return Trees(self._exactly(tables).possible(None), temperature)
@@ -513,6 +521,8 @@ class Reasoner:
             if found is None or possible is False:
                 raise self._exactly(part).nothing(given)
             return found if possible else None
+        if rival.overdue(preparing):
+            self._preparing = 2 * preparing
         return None
 
     def marginals(
