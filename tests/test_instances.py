@@ -17,6 +17,7 @@ import pytest
 import lbm
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.wire import load_theory
+from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.relations.problem import load_problem
 from lbm.relations.saturate import saturate_all
 
@@ -52,6 +53,9 @@ SHORT = {
     "ilp aleph-trains-train": "a predicate of two arities, shape/1 and shape/2",
 }
 """What is not answered yet, and why; an answer that comes nevertheless is welcome."""
+
+if ganak_installed():
+    del SHORT["count s1196a_3_2"]
 
 PATIENCE = 300
 """Seconds after which a command has no end, on the busiest machine."""

@@ -101,7 +101,7 @@ def count(split: Split, keep: frozenset[str] | None, how: How) -> int:
         try:
             total *= how.known.get(
                 ("count", component, keep, how.method),
-                lambda: _count(component, keep, how),  # noqa: B023 - called at once
+                lambda: count_of(component, keep, how),  # noqa: B023 - called at once
             )
         except TooManyWorlds as error:
             late = late or error
@@ -254,18 +254,29 @@ def solver(component: Component, how: How, keep: frozenset[str] | None = None) -
         return tables_of(component, budget) if eliminating else _compiled(component, keep, budget)
 
 
-def _count(component: Component, keep: frozenset[str] | None, how: How) -> int:
-    """Return how many models there are, or restrictions to ``keep``."""
+def count_of(
+    component: Component,
+    keep: frozenset[str] | None,
+    how: How,
+    weights: Mapping[str, tuple[int, int]] | None = None,
+) -> int:
+    """Return how many models there are, or restrictions to ``keep``; or the sum of what they weigh.
+
+    ``weights``: what a model is multiplied by where an atom is false, and where it is true.
+    """
+    budget = how.budget
+    if weights:
+        return compiled(component, keep, budget).count(keep, weights)
     if how.method in ("cubes", "enumeration", "circuit") or not _all_asked(component, keep):
         return solver(component, how, keep).count(keep)
     if how.method == "elimination":
-        return tables_of(component, how.budget).count()
-    flat = _flat(component, how.budget)
+        return tables_of(component, budget).count()
+    flat = _flat(component, budget)
     if flat is not None:
         return flat.count()
     if len(component.atoms) <= QUICK:
-        return Blocks(component, how.budget).count()
-    return _compiled(component, None, how.budget).count()
+        return Blocks(component, budget).count()
+    return _compiled(component, None, budget).count()
 
 
 def _summing(component: Component, how: How, scale: int, temperature: float) -> Solver:

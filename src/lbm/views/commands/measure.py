@@ -48,7 +48,8 @@ def log_partition_of(
 
         shared.say_each(pr_lines(found))
     if note and not as_json:
-        shared.remark(f"estimated by population annealing, not exact, since {note}")
+        what = f"estimated by population annealing, not exact, since {note}" if error else f"exact, {note}"
+        shared.remark(what)
     return 0
 
 
