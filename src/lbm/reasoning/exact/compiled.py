@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +25,9 @@ from lbm.reasoning.exact.variables import groups_of
 
 class Pass(Protocol):
     """What answers questions about a component in one pass, for many rows of weights at once."""
+
+    def within(self, budget: Budget) -> Pass:
+        """Return the same, for questions that have this much time."""
 
     def log_sums(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats]:
         """Return (offset, logs) with Z = exp(offset/scale/τ + log) for each row; -inf: no world is left."""
@@ -49,7 +53,7 @@ class Rows:
         """Return what worlds are multiplied by where an atom is false and true, shape (rows, 2) for each.
 
         In a group: p where an atom that something was seen of is true, and else (1 - p)·(1 - p')··· of all
-        that something was seen of.
+        that something was seen of. An atom seen true, p = 1, leaves nothing to the others.
         """
         place = {name: i for i, name in enumerate(self.names)}
         found: dict[str, Floats] = {}
@@ -61,6 +65,8 @@ class Rows:
             known = ~np.isnan(seen)
             others = np.prod(np.where(known, 1.0 - seen, 1.0), axis=1)
             true = np.where(known, seen, others[:, None])
+            sure = seen == 1.0
+            true[(sure.sum(axis=1) > sure.T).T] = 0.0  # where another is sure
             for i, name in enumerate(group):
                 found[name] = np.stack([np.ones(len(self)), true[:, i]], axis=1)
         for name, i in place.items():
@@ -74,14 +80,33 @@ class Rows:
 
 
 class Compiled:
-    """A theory, taken apart, its components ready for passes; ``groups`` are those of the whole theory."""
+    """A theory, taken apart, its components ready for passes.
 
-    def __init__(self, split: Split, budget: Budget, groups: Sequence[Sequence[str]] | None = None) -> None:
+    ``groups`` are those of the whole theory. Components that are ready in ``like`` are not made ready again.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        budget: Budget,
+        groups: Sequence[Sequence[str]] | None = None,
+        like: Compiled | None = None,
+    ) -> None:
         self.split = split
-        self.parts: list[Pass] = [ready(component, budget) for component in split.components]
+        known = {} if like is None else dict(zip(like.split.components, like.parts, strict=True))
+        self.parts: list[Pass] = [
+            known[component] if component in known else ready(component, budget)
+            for component in split.components
+        ]
         if groups is None:
             groups = [group for component in split.components for group in groups_of(component)]
         self.groups = groups
+
+    def within(self, budget: Budget) -> Compiled:
+        """Return the same, for questions that have this much time."""
+        found = copy(self)
+        found.parts = [part.within(budget) for part in self.parts]
+        return found
 
     def log_sums(self, rows: Rows, temperature: float = 1.0) -> Floats:
         """Return log Z of each row, Z = Σ (weight of what was seen)·exp(score(x)/τ); -inf: no world."""
