@@ -389,7 +389,7 @@ def working(what: str) -> AbstractContextManager[object]:
 
 @contextmanager
 def bar(
-    what: str, total: float, *columns: str, stays: bool = False, **fields: Any
+    what: str, total: float | None, *columns: str, stays: bool = False, **fields: Any
 ) -> Iterator[Callable[..., object]]:
     """Give what is called with how much is done: on a terminal it moves a bar, in a pipe it does nothing.
 

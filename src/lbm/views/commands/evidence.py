@@ -1,0 +1,211 @@
+"""Evidence in files: CSV, read some thousand rows at a time."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from lbm.errors import EvidenceError, FileError, LimitExceeded, UnknownAtom
+from lbm.views.commands import shared
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lbm.arrays import Floats
+
+MAX_LINE: Final = 1 << 24
+"""Bytes of one line."""
+
+AT_ONCE: Final = 1 << 18
+"""Cells that are numbers at once."""
+
+ROWS: Final = 4096
+"""Rows that are answered at once, at most."""
+
+_WORDS: Final = {
+    "0": 0.0,
+    "1": 1.0,
+    "false": 0.0,
+    "true": 1.0,
+    "": math.nan,
+    "nan": math.nan,
+    "na": math.nan,
+    "n/a": math.nan,
+    "none": math.nan,
+    "null": math.nan,
+    "<na>": math.nan,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFile:
+    """A CSV file of evidence that is being read: names of atoms in its first line, then a row a line.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    columns
+        The atoms.
+    size
+        How many bytes there are, if that is known.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    size: int | None
+    _lines: Iterator[tuple[int, str]]
+    _done: Callable[[], int]
+
+    def chunks(self) -> Iterator[tuple[dict[str, Floats], int]]:
+        """Yield some rows by name of atom, once at least, and how many bytes have been read."""
+        import numpy as np
+
+        width = len(self.columns)
+        rows = max(1, min(ROWS, AT_ONCE // width))
+        known = _Cells(_WORDS)
+        first = True
+        while True:
+            cells: list[str] = []
+            numbers: list[int] = []
+            for number, line in islice(self._lines, rows):
+                cells += self._split(line, number, width)
+                numbers.append(number)
+            if not (numbers or first):
+                return
+            first = False
+            found = np.array([known[cell] for cell in cells]).reshape(-1, width)
+            wrong = ~((found >= 0) & (found <= 1) | np.isnan(found))
+            if wrong.any():
+                i, j = np.argwhere(wrong)[0].tolist()
+                raise EvidenceError(
+                    f"{self.name}: line {numbers[i]}, column {self.columns[j]!r}: expected 0, 1, nothing or "
+                    f"a probability, found {cells[i * width + j][:60]!r}"
+                )
+            yield dict(zip(self.columns, found.T, strict=True)), self._done()
+
+    def _split(self, line: str, number: int, width: int) -> list[str]:
+        cells = _cells(line, number, self.name)
+        if len(cells) != width:
+            raise FileError(
+                f"{self.name}: expected {width} cells in each line, as the first has, found {len(cells)} in "
+                f"line {number}"
+            )
+        return cells
+
+
+class _Cells(dict[str, float]):
+    """What cells say, by their text: infinity for what they must not say."""
+
+    def __missing__(self, text: str) -> float:
+        plain = text.strip().lower()
+        found = _WORDS.get(plain, math.inf)
+        if found == math.inf and plain not in ("inf", "+inf", "infinity"):
+            try:
+                found = float(plain)
+            except ValueError:
+                found = math.inf
+            if math.isnan(found) or "_" in plain:
+                found = math.inf
+        if len(self) < AT_ONCE:
+            self[text] = found
+        return found
+
+
+@contextmanager
+def opened(path: str, atoms: Sequence[str]) -> Iterator[EvidenceFile]:
+    """Give a file of evidence about these atoms, or standard input if it is called ``-``."""
+    name = shared.name_of(path)
+    if path == "-":
+        if sys.stdin is None:
+            raise FileError("cannot read standard input: it is closed")
+        yield _read(sys.stdin.buffer, name, None, atoms)
+        return
+    try:
+        where = Path(path)
+        file = where.open("rb")
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+    with file:
+        size = where.stat().st_size if where.is_file() else None
+        yield _read(file, name, size, atoms)
+
+
+def _read(file: IO[bytes], name: str, size: int | None, atoms: Sequence[str]) -> EvidenceFile:
+    done = [0]
+    lines = _lines_of(file, name, done)
+    for number, line in lines:
+        columns = tuple(_cells(line, number, name))
+        _check(columns, name, atoms)
+        return EvidenceFile(name, columns, size, _not_empty(lines, name, columns), lambda: done[0])
+    raise FileError(f"{name}: expected a line with the names of atoms, found nothing")
+
+
+def _check(columns: tuple[str, ...], name: str, atoms: Sequence[str]) -> None:
+    known = set(atoms)
+    seen: set[str] = set()
+    for column in columns:
+        if column not in known:
+            if len(columns) == 1 and any(sign in column for sign in ";\t"):
+                raise FileError(f"{name}: expected commas between columns, found {column[:60]!r}")
+            raise FileError(f"{name}: {UnknownAtom(column, atoms)}")
+        if column in seen:
+            raise FileError(f"{name}: expected every atom in one column, found {column!r} in two")
+        seen.add(column)
+
+
+def _lines_of(file: IO[bytes], name: str, done: list[int]) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line; ``done``: the bytes that were read so far."""
+    number = 0
+    while True:
+        try:
+            data = file.readline(MAX_LINE + 1)
+        except OSError as error:
+            raise FileError(f"cannot read {name}: {error.strerror or error}") from error
+        if not data:
+            return
+        number += 1
+        done[0] += len(data)
+        if len(data) > MAX_LINE:
+            raise LimitExceeded(
+                f"{name}: line {number} has more than {MAX_LINE} bytes (limit MAX_LINE)", MAX_LINE=MAX_LINE
+            )
+        try:
+            text = data.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise FileError(f"{name}: expected UTF-8 text, found other bytes in line {number}") from None
+        yield number, text.rstrip("\r\n")
+
+
+def _not_empty(
+    lines: Iterator[tuple[int, str]], name: str, columns: tuple[str, ...]
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not empty; in one column they might be meant as cells, and are an error."""
+    empty = None
+    for number, line in lines:
+        if not line.strip():
+            empty = number if empty is None else empty
+            continue
+        if empty is not None and len(columns) == 1:
+            raise FileError(
+                f"{name}: expected a cell in line {empty}, found none: write nan where nothing was seen"
+            )
+        yield number, line
+
+
+def _cells(line: str, number: int, name: str) -> list[str]:
+    """Return the cells of a line."""
+    if '"' not in line:
+        return line.split(",")
+    try:
+        (found,) = csv.reader([line], strict=True)
+    except (csv.Error, ValueError) as error:
+        raise FileError(f"{name}: cannot read line {number}: {error}") from None
+    return found
