@@ -107,7 +107,7 @@ class Tables:
             raise reason
         self.cells, self.order = found[0], found[1].variables
         self.turn = {variable: i for i, variable in enumerate(self.order)}
-        many = self.cells.sizes
+        many = self.sizes = self.cells.sizes
         tied: dict[int, set[int]] = {variable: {variable} for variable in self.order}
         for cell in self.cells.cells:
             tied[min(cell.scope, key=self.turn.__getitem__)].update(cell.scope)
@@ -134,7 +134,7 @@ class Tables:
     @cached_property
     def _bits(self) -> float:
         """The logarithm of the number of ways in which values can be given to all variables."""
-        return sum(math.log(size) for size in self.cells.sizes)
+        return sum(math.log(size) for size in self.sizes)
 
     def within(self, budget: Budget) -> Tables:
         """Return the same tables, for questions that have this much time."""
@@ -193,7 +193,7 @@ class Tables:
         (swept,) = self._rows(scale, temperature, {}, steps=True)
         if swept.logs[0] == -math.inf:
             return None
-        sizes = self.cells.sizes
+        sizes = self.sizes
         values = np.zeros((len(self.order), n), np.uint8 if max(sizes) <= 256 else np.int64)
         for step in reversed(swept.steps):
             self.budget.tick()
@@ -379,7 +379,7 @@ class Tables:
     def _product(self, variable: int, tables: list[_Held], times: np.ufunc, *, checked: bool) -> _Held:
         """Return the product of the tables of a variable, over it and the scope of its message."""
         scope = (variable, *self.scopes[variable])
-        sizes = self.cells.sizes
+        sizes = self.sizes
         low = sum(table.low for table in tables)
         if checked and low < -_SAFE:
             raise _OutOfRange
@@ -400,7 +400,7 @@ class Tables:
     def _chances(self, swept: _Swept) -> Floats:
         """Return P(atom) for each row: from the last variable back, P(v, scope) = P(v | scope)·P(scope)."""
         rows = len(swept.logs)
-        sizes = self.cells.sizes
+        sizes = self.sizes
         each: dict[int, Floats] = {}
         # Among the tables already made, the one of the neighbour that goes next holds the whole scope.
         joint: dict[int, tuple[tuple[int, ...], Floats]] = {}
