@@ -122,21 +122,21 @@ class Compiled:
         """Return log Z of each row, and P(atom | row), shape (rows, atoms); nan where no world is left."""
         weights = rows.weights(self.groups)
         score, logs = self._outside(weights, len(rows))
-        chances = dict[str, Floats]()
+        place = {name: i for i, name in enumerate(self.split.atoms)}
+        table = np.empty((len(rows), len(place)))
         for name, value in self.split.fixed.items():
-            chances[name] = np.full(len(rows), float(value))
+            table[:, place[name]] = value
         for name in self.split.free:
-            pair = weights.get(name, np.ones((1, 2)))
-            with np.errstate(invalid="ignore"):
-                chances[name] = np.broadcast_to(pair[:, 1] / pair.sum(axis=1), len(rows))
+            table[:, place[name]] = 0.5
+            if name in weights:
+                with np.errstate(invalid="ignore"):
+                    table[:, place[name]] = weights[name][:, 1] / weights[name].sum(axis=1)
         for component, part in zip(self.split.components, self.parts, strict=True):
             offset, more, found = part.all_marginals(self.split.scale, temperature, _some(weights, component))
             score += offset
             logs = logs + more
-            for i, name in enumerate(component.atoms):
-                chances[name] = np.broadcast_to(found[:, i], len(rows))
+            table[:, [place[name] for name in component.atoms]] = found
         logs = logs + exponent(score, self.split.scale, temperature)
-        table = np.stack([chances[name] for name in self.split.atoms], axis=1)
         table[np.isneginf(logs)] = np.nan
         return logs, table
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Real
 from typing import Any, Final, Protocol, TypeAlias, TypeGuard
 
@@ -156,7 +157,8 @@ def _values(column: Any) -> NDArray[Any]:
         dtype = column.dtype
         return np.asarray(column.to_numpy() if isinstance(dtype, np.dtype) else column.to_numpy(dtype=object))
     if all(type(value) in _PLAIN for value in column):
-        return np.array(column, dtype=float)
+        with suppress(OverflowError):
+            return np.array(column, dtype=float)
     found = np.empty(len(column), object)
     found[:] = column
     return found
