@@ -13,7 +13,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
-from lbm.errors import FileError, LimitExceeded, MissingExtra, ParseError, WeightError
+from lbm.errors import FileError, LbmError, LimitExceeded, MissingExtra, ParseError, WeightError
 from lbm.knowledge.clauses import counter
 from lbm.knowledge.formula import (
     CARDINALITIES,
@@ -291,6 +291,8 @@ def write_whole(path: str | Path, pieces: Iterable[str | bytes]) -> None:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
+        if isinstance(error, LbmError):  # of whoever makes the pieces
+            raise
         raise _file_error("write", path, error) from error
 
 
