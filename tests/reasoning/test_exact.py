@@ -36,6 +36,7 @@ from lbm.reasoning.exact.apart import take_apart
 from lbm.reasoning.exact.batches import Batches
 from lbm.reasoning.exact.blocks import truth_table
 from lbm.reasoning.exact.questions import METHODS, Exact
+from lbm.reasoning.exact.rows import few
 from tests.oracles import PRECISE, Oracle, truth
 from tests.strategies import formulae, theories
 
@@ -486,7 +487,7 @@ def test_the_first_models_of_many_are_found_without_listing_the_others(seed, wid
     parts = [atom(a) | ~atom(b) | atom(c) for a, b, c in zip(order, order[1:], order[2:], strict=False)]
     theory = Theory(parts, atoms=names)
     kept = None if width == 4 or rng.random() < 0.5 else rng.sample(names, 20)
-    assert not elimination.few(count(theory, project=kept), 50)
+    assert not few(count(theory, project=kept), 50)
     found = models(theory, project=kept, limit=50, method="elimination")
     assert rows(found) == rows(models(theory, project=kept, limit=50, method="enumeration"))
 
@@ -497,6 +498,7 @@ def narrow(monkeypatch):
     monkeypatch.setattr(whole, "QUICK", 1)
     monkeypatch.setattr(whole, "LIMIT", 2)
     monkeypatch.setattr(elimination, "WIDTH", 1)
+    monkeypatch.setattr(tables, "MAX_TABLE", 4)
     monkeypatch.setattr(whole, "MAX_CUBES", 2)
 
 
@@ -538,6 +540,7 @@ def test_no_world_is_found_case_by_case_either(narrow):
 def test_random_clauses_over_40_atoms_are_counted_case_by_case_as_a_solver_counts_them(monkeypatch):
     """MiniSat lists the models of a 3-CNF of 40 atoms, ratio 3.6, and blocks each."""
     monkeypatch.setattr(elimination, "WIDTH", 8)
+    monkeypatch.setattr(tables, "MAX_TABLE", 1 << 8)
     clauses, names = random_clauses(random.Random(4), 40, 144)
     theory = Theory(clauses, atoms=names)
     with Solver("minisat22") as solver:

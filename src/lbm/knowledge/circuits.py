@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -59,6 +59,8 @@ class Circuit:
 class Builder:
     """Circuits made gate by gate; equal gates are made once, and what is trivial is never made.
 
+    ``edges`` counts the parts of all gates made so far.
+
     >>> build = Builder(2)
     >>> one = build.product([build.literal(0, True), build.literal(1, False)])
     >>> either = build.sum([one, build.literal(0, False)])
@@ -70,6 +72,7 @@ class Builder:
         self.variables = variables
         self.first = 2 * variables
         self.gates: list[tuple[int, tuple[int, ...]]] = []
+        self.edges = 0
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
         self.true = self._gate(PRODUCT, ())
         self.false = self._gate(SUM, ())
@@ -108,17 +111,20 @@ class Builder:
             if not wanted[slot - self.first]:
                 wanted[slot - self.first] = 1
                 stack += [part for part in self.gates[slot - self.first][1] if part >= self.first]
-        place = {slot: slot for slot in range(self.first)}
+        place = list(range(self.first + len(self.gates)))
         kinds: list[int] = []
-        rows: list[Sequence[int]] = []
+        counts = [0]
+        flat: list[int] = []
         for number, (kind, parts) in enumerate(self.gates):
             if wanted[number]:
                 place[self.first + number] = self.first + len(kinds)
                 kinds.append(kind)
-                rows.append([place[part] for part in parts])
-        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        flat = np.array([part for row in rows for part in row], np.int64)
-        return Circuit(self.variables, np.array(kinds, np.uint8), starts, flat, place[root])
+                counts.append(len(parts))
+                flat += [place[part] for part in parts]
+        starts = np.cumsum(counts, dtype=np.int64)
+        return Circuit(
+            self.variables, np.array(kinds, np.uint8), starts, np.array(flat, np.int64), place[root]
+        )
 
     def _gate(self, kind: int, parts: tuple[int, ...]) -> int:
         key = kind, parts
@@ -126,4 +132,5 @@ class Builder:
         if found is None:
             found = self._known[key] = self.first + len(self.gates)
             self.gates.append(key)
+            self.edges += len(parts)
         return found

@@ -27,6 +27,7 @@ from lbm.reasoning.exact.rows import (
     Words,
     check_room,
     column_of,
+    few,
     how_many,
     mask,
     sort_rows,
@@ -42,17 +43,11 @@ MAX_KEPT: Final = 1 << 27
 """Entries of all tables together that marginals, draws and lists by elimination may keep."""
 
 _FILL: Final = 64  # atoms up to which elimination also looks for the order of least fill (min-fill)
-_FEW: Final = 1 << 16  # models that are all listed even where only the first are wanted
 _LOOK: Final = 1024  # clauses between two looks at the clock
 _NARROW: Final = 6  # atoms of a formula past which elimination may define its parts
 # Truth tables of small formulae, for as long as somebody has the formula.
 _tables: Final[WeakKeyDictionary[Formula, Bools]] = WeakKeyDictionary()
 _orders: Final = Known(512)
-
-
-def few(models: int, limit: int) -> bool:
-    """Whether so many models are all listed, even where only the first ``limit`` are wanted."""
-    return models <= max(_FEW, 4 * limit)
 
 
 @dataclass(frozen=True, slots=True)

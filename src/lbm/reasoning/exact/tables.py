@@ -24,12 +24,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import Floats, slices
+from lbm.arrays import Bools, Floats, slices
 from lbm.errors import TooManyWorlds
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
 from lbm.reasoning.exact.orders import EliminationOrder, elimination_order
-from lbm.reasoning.exact.rows import Array, Words, words_for
+from lbm.reasoning.exact.rows import Array, Words, check_room, few, sort_rows, words_for
 from lbm.reasoning.exact.variables import Cell, Cells, cells_of
 
 MAX_TABLE: Final = 1 << 26
@@ -38,6 +38,10 @@ MAX_TABLE: Final = 1 << 26
 MAX_REMEMBERED: Final = 1 << 27
 """Entries of all tables together that marginals and draws remember."""
 
+MANY: Final = 1 << 31
+"""Best worlds up to which they are counted."""
+
+_NONE: Final = 1 << 62  # below 0, the score of what cannot be: further down than all weights together reach
 _AT_ONCE: Final = 1 << 23  # entries of the tables of all rows that are worked out together
 _FEW: Final = 16  # rows of large tables below which it is faster to take one row at a time
 _SAFE: Final = 600.0  # natural logarithm of the largest and of 1 over the smallest entry that is in range
@@ -79,6 +83,24 @@ class _Step:
     variable: int
     scope: tuple[int, ...]
     chance: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A table of best scores, and of how many ways lead to each; an axis of length 1 before the scope's."""
+
+    scope: tuple[int, ...]
+    best: Array
+    ways: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A variable settled given those in ``scope``: which of its values lead to the best."""
+
+    variable: int
+    scope: tuple[int, ...]
+    can: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +173,15 @@ class Tables:
 
     # -- questions --
 
-    def count(self, weights: Mapping[str, tuple[int, int]] | None = None) -> int:
+    def count(
+        self, keep: frozenset[str] | None = None, weights: Mapping[str, tuple[int, int]] | None = None
+    ) -> int:
         """Return the number of models, or the sum over them of products of whole weights of their literals.
 
-        ``weights``: what a model is multiplied by where an atom is false, and where it is true.
+        ``weights``: what a model is multiplied by where an atom is false, and where it is true. Restrictions
+        of models are not asked of tables.
         """
+        assert keep is None or keep.issuperset(self.component.atoms)
         assert not self.component.soft, "models are counted without soft formulae"
         seen = self._by_variable({name: np.array([pair], object) for name, pair in (weights or {}).items()})
         bits = self._bits / math.log(2) + sum(int(table.max()).bit_length() for table in seen.values())
@@ -216,8 +242,103 @@ class Tables:
             sums = np.cumsum(chance.reshape(len(chance), -1), axis=0)
             reached = sums[:, at] <= dice * sums[-1, at]
             values[step.variable] = np.minimum(reached.sum(axis=0), len(chance) - 1)
-        atoms = np.zeros((n, 64 * words_for(len(self.component.atoms))), bool)
-        for i, name in enumerate(self.component.atoms):
+        return self._packed(values)
+
+    def best(self, limit: int | None) -> tuple[int, int, Words] | None:
+        """Return the best score, how many models have it, and some of them; None: there is no model.
+
+        They are counted up to MANY. If they are few all are returned, up to the limit; else any of them.
+        """
+        swept = self._tops()
+        if swept is None:
+            return None
+        score, ways, steps = swept
+        if limit is None or few(ways, limit):
+            check_room(ways, len(self.component.atoms))
+            return score, ways, self._reaching(steps, None)[:limit]
+        return score, ways, self._reaching(steps, limit)
+
+    def worlds(self, limit: int | None = None, keep: frozenset[str] | None = None) -> Words | None:
+        """Return the first ``limit`` models, sorted; None: there are far more.
+
+        Restrictions of models are not asked of tables.
+        """
+        assert keep is None or keep.issuperset(self.component.atoms)
+        swept = self._tops()
+        if swept is None:
+            return np.zeros((0, words_for(len(self.component.atoms))), np.uint64)
+        _, ways, steps = swept
+        if limit is not None and not few(ways, limit):
+            return None
+        check_room(ways, len(self.component.atoms))
+        return self._reaching(steps, None)[:limit]
+
+    def _tops(self) -> tuple[int, int, list[_Choice]] | None:
+        """Return the best score, how many models have it, up to MANY, and which values lead to them."""
+        kind = self.component.numbers
+        none = (
+            -_NONE if kind is np.int64 else -4 * (1 + sum(abs(weight) for _, weight in self.component.soft))
+        )
+        buckets: dict[int, list[_Scored]] = {variable: [] for variable in self.order}
+        for cell in self.cells.cells:
+            scores = np.zeros(cell.allowed.shape, kind) if cell.scores is None else cell.scores  # type: ignore[union-attr]
+            if cell.allowed is not None:
+                scores = np.where(cell.allowed, scores, none).astype(kind)
+            scope = self._sorted(cell)
+            buckets[scope[0]].append(_Scored(scope, self._axes(cell, scores), np.ones((), np.int64)))
+        steps: list[_Choice] = []
+        best, number = 0, 1
+        sizes = self.cells.sizes
+        for variable in self.order:
+            self.budget.tick()
+            scope = (variable, *self.scopes[variable])
+            whole = (1, *(sizes[v] for v in scope))
+            total: Array = np.zeros((), kind)
+            ways: Array = np.ones((), np.int64)
+            for table in sorted(buckets.pop(variable), key=lambda table: table.best.size):
+                mine = [1, *(sizes[v] if v in table.scope else 1 for v in scope)]
+                # Two scores of what cannot be add up to no less than a number of 64 bits.
+                total = np.maximum(total + table.best.reshape(mine), none)
+                if table.ways.ndim:
+                    ways = np.minimum(ways * table.ways.reshape(mine), MANY)
+            total, ways = np.broadcast_to(total, whole), np.broadcast_to(ways, whole)
+            top: Array = np.asarray(total.max(axis=1), kind)
+            alive = top > none // 2
+            can = (total == top[:, None]) & alive[:, None]
+            summed = np.minimum(np.where(can, ways, 0).sum(axis=1), MANY)
+            steps.append(_Choice(variable, scope[1:], can[0]))
+            if len(scope) > 1:
+                top = np.where(alive, top, none).astype(kind)
+                buckets[scope[1]].append(_Scored(scope[1:], top, summed))
+                continue
+            if not alive[0]:
+                return None
+            best += int(top[0])
+            number = min(number * int(summed[0]), MANY)
+        return best, number, steps
+
+    def _reaching(self, steps: Sequence[_Choice], most: int | None) -> Words:
+        """Return the models that steps allow, sorted; with ``most``, any so many of them."""
+        sizes = self.cells.sizes
+        values = np.zeros((1, len(self.order)), np.uint8 if max(sizes) <= 256 else np.int64)
+        for step in reversed(steps):
+            self.budget.tick()
+            at = np.zeros(len(values), np.int64)
+            for variable in step.scope:
+                at = at * sizes[variable] + values[:, variable]
+            pieces = []
+            for value, can in enumerate(step.can.reshape(sizes[step.variable], -1)):
+                some = values[can[at]]
+                some[:, step.variable] = value
+                pieces.append(some)
+            values = np.concatenate(pieces)[:most]
+        return sort_rows(self._packed(values.T))
+
+    def _packed(self, values: NDArray[Any]) -> Words:
+        """Return worlds as rows of bits, from the values of all variables, shape (variables, worlds)."""
+        names = self.component.atoms
+        atoms = np.zeros((values.shape[1], 64 * words_for(len(names))), bool)
+        for i, name in enumerate(names):
             variable, value = self.cells.place[name]
             atoms[:, i] = values[variable] == value
         return np.packbits(atoms, axis=1).view(">u8").astype(np.uint64)

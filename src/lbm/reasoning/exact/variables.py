@@ -32,7 +32,9 @@ MAX_CELL: Final = 1 << 20
 MAX_HEIGHT: Final = 25
 """What cardinalities of formulae that are no literals may count up to."""
 
-_NARROW: Final = 1 << 6  # entries of a formula's table up to which nothing is gained by defining its parts
+NARROW: Final = 1 << 6
+"""Entries of the table of a formula up to which nothing is gained by defining its parts."""
+
 _PAIRED: Final = 200  # atoms of an at-most-one whose pairs are looked at
 _LOOK: Final = 1024  # clauses between two looks at the clock
 
@@ -149,7 +151,7 @@ def cells_of(component: Component, budget: Budget, *, define: bool = False) -> C
         names = reach(formula)
         scope = making.scope([making.place[name][0] for name in names])
         entries = math.prod(making.variables[number].size for number in scope)
-        if define and entries > _NARROW:
+        if define and entries > NARROW:
             literals = _counted(formula)
             if literals is None:
                 wide.append((formula, weight))

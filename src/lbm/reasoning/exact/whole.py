@@ -24,12 +24,13 @@ from lbm.logic.elimination import Elimination
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.exact.apart import Component, Split, exponent, fall_apart
 from lbm.reasoning.exact.blocks import LIMIT, Blocks
-from lbm.reasoning.exact.buckets import Buckets, few
+from lbm.reasoning.exact.buckets import Buckets
 from lbm.reasoning.exact.cubes import MAX_CUBES, ByCubes
 from lbm.reasoning.exact.rows import (
     Words,
     check_room,
     coins,
+    few,
     how_many,
     mask,
     sort_rows,
@@ -230,7 +231,7 @@ def _product(
     return found
 
 
-Solver: TypeAlias = "ByCubes | Blocks | Buckets | Cases"
+Solver: TypeAlias = "ByCubes | Blocks | Buckets | Tables | Cases"
 """What answers questions about the models of one component."""
 
 # --- one component ---------------------------------------------------------------------------------
@@ -241,16 +242,20 @@ def solver(component: Component, how: How, keep: frozenset[str] | None = None) -
     size, budget = len(component.atoms), how.budget
     if how.method in ("cubes", "enumeration"):
         return _asked_for(component, how)
-    if how.method == "elimination":
-        return Buckets(component, keep, budget)
-    flat = _flat(component, budget) if _all_asked(component, keep) else None
+    eliminating = how.method == "elimination"
+    flat = None if eliminating or not _all_asked(component, keep) else _flat(component, budget)
     if flat is not None:
         return flat
-    if size <= QUICK:
+    if size <= QUICK and not eliminating:
         return Blocks(component, budget)
     try:
         return Buckets(component, keep, budget)
     except TooManyWorlds:
+        if _all_asked(component, keep):
+            with suppress(TooManyWorlds):
+                return tables_of(component, budget)
+        if eliminating:
+            raise
         return _wide(component, how, keep)
 
 
@@ -271,7 +276,7 @@ def _count(component: Component, keep: frozenset[str] | None, how: How) -> int:
         return _wide(component, how, keep).count()
 
 
-def _summing(component: Component, how: How, scale: int, temperature: float) -> Solver | Tables:
+def _summing(component: Component, how: How, scale: int, temperature: float) -> Solver:
     """Return what sums over the models of a component: by the method asked for, or the first that fits."""
     spread = sum(abs(weight) for _, weight in component.soft)
     if how.method in ("cubes", "enumeration") or not exponent(spread, scale, temperature) < FAR:
