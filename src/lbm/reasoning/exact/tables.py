@@ -480,10 +480,11 @@ class Tables:
             buckets[variable].append(_Held((variable,), seen, low, high))
         for variable in self.order:
             self.budget.tick()
-            table = self._product(variable, buckets.pop(variable), times)
-            low, high = table.low, table.high
+            met = buckets.pop(variable)
+            low, high = sum(table.low for table in met), sum(table.high for table in met)
             if scaled is not None and (low <= -_SAFE or high >= _SAFE):
                 raise _OutOfRange
+            table = self._product(variable, met, times)
             values = table.values
             halves = len(values) == 2  # added as two, which is faster
             summed: Array = add(values[0], values[1]) if halves else add.reduce(values, axis=0)
@@ -518,7 +519,7 @@ class Tables:
             found = np.full((*whole, 1), 1.0 if times is np.multiply else 0.0)
         elif found.shape[:-1] != whole:
             found = np.broadcast_to(found, (*whole, found.shape[-1]))
-        return _Held(scope, found, sum(table.low for table in tables), sum(table.high for table in tables))
+        return _Held(scope, found)
 
     def _chances(self, swept: _Swept) -> Floats:
         """Return P(atom) for each row: from the last variable back, P(v, scope) = P(v | scope)·P(scope)."""
