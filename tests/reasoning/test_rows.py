@@ -224,6 +224,30 @@ def test_another_query_compiles_only_components_that_it_touches(compilations):
     assert len(compilations) <= 1
 
 
+def test_what_is_too_large_to_compile_is_tried_once(compilations):
+    reasoner = Reasoner(wide())
+    for _ in range(3):
+        with pytest.raises(TooManyWorlds):
+            reasoner.ask("x85", given={"x0": [0.5]})
+    assert len(compilations) == 1
+
+
+def test_rows_that_are_alike_are_worked_out_once(monkeypatch):
+    passed, log_sums = [], compiled.Tables.log_sums
+
+    def counted(self, scale, temperature, weights):
+        passed.extend(len(table) for table in weights.values())
+        return log_sums(self, scale, temperature, weights)
+
+    monkeypatch.setattr(compiled.Tables, "log_sums", counted)
+    column = np.random.default_rng(0).choice([0, 1, NAN, 0.5], 1000)
+    found = Reasoner(THEORY).ask("c", given={"a": column, "b": np.full(1000, NAN)})
+    assert set(passed) == {4}
+    for value in (0, 1, 0.5):
+        alone = Reasoner(THEORY).ask("c", given={"a": [value]}).probability[0]
+        assert (found.probability[column == value] == alone).all()
+
+
 # --- what a table may be ---------------------------------------------------------------------------
 
 THEORY = Theory.parse("atoms a, b, c\n1: a -> b\nb -> c")

@@ -7,13 +7,13 @@ query is true. Components that the query does not touch are the same in both, an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 
-from lbm.arrays import Bools, Floats, slices
+from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.errors import NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import TRUE, Formula
 from lbm.knowledge.theory import Theory
@@ -39,6 +39,7 @@ class ByRow:
 
     def __init__(self, theory: Theory, known: Known) -> None:
         self.theory, self.known = theory, known
+        self._ready = Known(1)
         self._queries = Known(QUERIES)
         self._alone = Known(4096)  # sums of components without evidence
 
@@ -49,8 +50,9 @@ class ByRow:
         found = np.empty(len(rows))
         try:
             whole = self._whole(temperature, budget)
-            for place, some in _in_parts(rows):
-                found[place] = self._shares(whole, query, some, temperature, budget)
+            for place, some, which in _in_parts(rows):
+                budget.tick()
+                found[place] = self._shares(whole, query, some, temperature, budget)[which]
         except TooManyWorlds as error:
             exact = Exact(self.theory, How(known=self.known, budget=budget), temperature)
             for i, given in self._singly(rows, error):
@@ -62,9 +64,9 @@ class ByRow:
         found = np.empty((len(rows), len(self.theory.atoms)))
         try:
             whole = self._whole(temperature, budget)
-            for place, some in _in_parts(rows):
+            for place, some, which in _in_parts(rows):
                 budget.tick()
-                found[place] = whole.marginals(some, temperature)[1]
+                found[place] = whole.marginals(some, temperature)[1][which]
         except TooManyWorlds as error:
             exact = Exact(self.theory, How(known=self.known, budget=budget), temperature)
             for i, given in self._singly(rows, error):
@@ -83,7 +85,7 @@ class ByRow:
                 raise no_worlds(self.theory, None, budget)
             return Compiled(split, budget, groups_said(self.theory))
 
-        whole: Compiled = self.known.get("compiled", make).within(budget)
+        whole: Compiled = _kept(self._ready, "whole", make).within(budget)
         weight = max(
             (sum(abs(weight) for _, weight in part.soft) for part in whole.split.components), default=0
         )
@@ -102,7 +104,7 @@ class ByRow:
             split = assume(whole.split, query, budget)
             return None if split is None else Compiled(split, budget, whole.groups, like=whole)
 
-        found: Compiled | None = self._queries.get(query, make)
+        found: Compiled | None = _kept(self._queries, query, make)
         return None if found is None else found.within(budget)
 
     # -- one part of the rows --
@@ -227,12 +229,34 @@ class _Sums:
         return found
 
 
-def _in_parts(rows: Rows) -> Iterator[tuple[slice, Rows]]:
-    """Yield the places of some rows, and what they say: of atoms of which at least one says something."""
+def _in_parts(rows: Rows) -> Iterator[tuple[slice, Rows, Ints]]:
+    """Yield places of rows with the different rows there, and which of these stands at each place.
+
+    Atoms of which none of them says anything are left out.
+    """
     for place in slices(len(rows), max(1, _CELLS // max(1, len(rows.names)))):
         values = rows.values[place]
         said = np.flatnonzero(~np.isnan(values).all(axis=0))
-        yield place, Rows(tuple([rows.names[i] for i in said.tolist()]), values[:, said])
+        values = np.ascontiguousarray(values[:, said])
+        numbers: dict[bytes, int] = {}
+        which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in values], np.int64)
+        first = np.unique(which, return_index=True)[1]
+        yield place, Rows(tuple([rows.names[i] for i in said.tolist()]), values[first]), which
+
+
+def _kept(known: Known, key: Hashable, make: Callable[[], Any]) -> Any:
+    """Return what is known or made, or raise that it is too large, which is known then, too."""
+
+    def tried() -> Any:
+        try:
+            return make()
+        except TooManyWorlds as error:
+            return error
+
+    found = known.get(key, tried)
+    if isinstance(found, TooManyWorlds):
+        raise found.with_traceback(None)
+    return found
 
 
 def _or_nan(ask: Callable[[], Any]) -> Any:

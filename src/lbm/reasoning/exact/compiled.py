@@ -61,21 +61,21 @@ class Rows:
             if not any(name in place for name in group):
                 continue
             nothing = np.full(len(self), np.nan)
-            seen = np.stack([self.values[:, place[n]] if n in place else nothing for n in group], axis=1)
+            seen = np.stack([self.values[:, place[n]] if n in place else nothing for n in group])
             known = ~np.isnan(seen)
-            others = np.prod(np.where(known, 1.0 - seen, 1.0), axis=1)
-            true = np.where(known, seen, others[:, None])
+            others = np.prod(np.where(known, 1.0 - seen, 1.0), axis=0)
+            true = np.where(known, seen, others)
             sure = seen == 1.0
-            true[(sure.sum(axis=1) > sure.T).T] = 0.0  # where another is sure
+            true[sure.sum(axis=0) > sure] = 0.0  # where another is sure
             for i, name in enumerate(group):
-                found[name] = np.stack([np.ones(len(self)), true[:, i]], axis=1)
+                found[name] = np.stack([np.ones(len(self)), true[i]]).T
         for name, i in place.items():
             if name not in found:
-                true = self.values[:, i]
-                unknown = np.isnan(true)
-                pair = np.stack([1.0 - true, true], axis=1)
-                pair[unknown] = 1.0
-                found[name] = pair
+                pair = np.empty((2, len(self)))  # rows last, as passes have them
+                pair[1] = self.values[:, i]
+                pair[0] = 1.0 - pair[1]
+                pair[:, np.isnan(pair[1])] = 1.0
+                found[name] = pair.T
         return found
 
 

@@ -31,6 +31,7 @@ from lbm.reasoning.exact.apart import Component, exponents
 from lbm.reasoning.exact.orders import EliminationOrder, elimination_order
 from lbm.reasoning.exact.rows import Array, Words, check_room, few, sort_rows, words_for
 from lbm.reasoning.exact.variables import Cell, Cells, cells_of
+from lbm.reasoning.problem import Known
 
 MAX_TABLE: Final = 1 << 26
 """Entries of one table of elimination: numbers of 8 bytes, and a few such tables at a time."""
@@ -158,7 +159,7 @@ class Tables:
                 "give more evidence, or sample",
                 MAX_TABLE=MAX_TABLE,
             )
-        self._weighed: tuple[Any, list[_Held], list[_Held], int] | None = None
+        self._weighed = Known(2)  # by scale and temperature; shared by all that `within` returns
 
     @cached_property
     def _bits(self) -> float:
@@ -350,16 +351,17 @@ class Tables:
 
     def _weights(self, scale: int, temperature: float) -> tuple[list[_Held], list[_Held], int]:
         """Return the cells as weights, 1 at most, as logarithms, and what scores these are relative to."""
-        key = scale, temperature
-        if self._weighed is None or self._weighed[0] != key:
+
+        def make() -> tuple[list[_Held], list[_Held], int]:
             plain, logs, offset = [], [], 0
             for cell in self.cells.cells:
                 made, top = self._weight(cell, scale, temperature)
                 logs.append(made)
                 plain.append(_Held(made.scope, np.exp(made.values), made.low))
                 offset += top
-            self._weighed = key, plain, logs, offset
-        return self._weighed[1:]
+            return plain, logs, offset
+
+        return self._weighed.get((scale, temperature), make)
 
     def _weight(self, cell: Cell, scale: int, temperature: float) -> tuple[_Held, int]:
         """Return a cell's logarithms, 0 at most, and its best score."""
