@@ -466,6 +466,27 @@ def test_addition_of_numbers_with_soft_digits_is_a_convolution():
     assert reasoner.ask(sums_to(199, digits), given=table).probability.tolist() == [0] * 16
 
 
+@pytest.mark.parametrize("name", ["ChestClinic", "Segmentation_11"])
+def test_networks_given_rows_say_what_they_say_given_each(name, instances):
+    theory = Theory.load(instances / "uai" / f"{name}.lbm")
+    reasoner, rng = Reasoner(theory), np.random.default_rng(0)
+    names = theory.atoms
+    columns = rng.permutation(len(names) - 1)[: max(3, len(names) // 3)]
+    rows = reasoner.sample(3, seed=0).array[:, columns].astype(float)
+    table = dict(zip([names[i] for i in columns], rows.T, strict=True))
+    found = reasoner.ask(names[-1], given=table)
+    every = reasoner.marginals(given=table)
+    for i in range(3):
+        row = {name: bool(column[i]) for name, column in table.items()}
+        alone = reasoner.marginals(given=row)
+        assert every.array[i] == pytest.approx(list(alone.values()), abs=1e-9)
+        assert found.probability[i] == pytest.approx(alone[names[-1]], abs=1e-9)
+    soft = {name: np.where(column == 1, 0.9, 0.2) for name, column in table.items()}
+    soft = reasoner.marginals(given=soft)
+    mixed = {name: [0.9 if column[0] else 0.2] for name, column in table.items()}
+    assert soft.array[0] == pytest.approx(reasoner.marginals(given=mixed).array[0], abs=1e-12)
+
+
 def wide(size=90):
     """Return a theory that is too wide for tables, until most of its atoms have been seen."""
     rng = random.Random(0)

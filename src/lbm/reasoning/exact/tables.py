@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import Bools, Floats, slices
+from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.errors import TooManyWorlds
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
@@ -108,6 +108,7 @@ class _Choice:
 class _Swept:
     logs: Floats  # of the sum over all worlds, for each row
     steps: list[_Step]
+    fixed: dict[int, Ints]  # variables that were seen, with the value of each row
 
 
 class Tables:
@@ -192,7 +193,7 @@ class Tables:
             for cell in self.cells.cells
         ]
         total = 1
-        for _, summed in self._messages(held, {v: t.astype(kind) for v, t in seen.items()}, add=np.add):
+        for _, summed in self._messages(held, {v: t.astype(kind) for v, t in seen.items()}, {}, add=np.add):
             if summed.ndim == 1:
                 total *= int(summed[0])
             if not total:
@@ -401,38 +402,60 @@ class Tables:
     def _rows(self, scale: int, temperature: float, weights: Weights, *, steps: bool) -> Iterator[_Swept]:
         """Yield what is found for the rows of weights, some rows at a time."""
         evidence = self._by_variable(weights)
-        if steps and self.remembered > MAX_REMEMBERED:
+        largest, work, remembered = self._entries(_fixed(evidence))
+        if steps and remembered > MAX_REMEMBERED:
             raise TooManyWorlds(
-                f"elimination of {len(self.order)} variables would remember {float(self.remembered):.3g} "
+                f"elimination of {len(self.order)} variables would remember {float(remembered):.3g} "
                 f"entries of its tables, more than {MAX_REMEMBERED} (limit MAX_REMEMBERED): ask for a count "
                 "or one probability, or sample",
                 MAX_REMEMBERED=MAX_REMEMBERED,
             )
         rows = max((table.shape[1] for table in evidence.values()), default=1)
-        each = max(1, _AT_ONCE // max(1, self.remembered + self.work if steps else 4 * self.largest))
+        each = max(1, _AT_ONCE // max(1, remembered + work if steps else 4 * largest))
         for part in slices(rows, each if each >= _FEW else 1):
             some = {v: table[:, part] if table.shape[1] == rows else table for v, table in evidence.items()}
             yield self._swept(scale, temperature, some, part.stop - part.start, steps=steps)
+
+    def _entries(self, fixed: Container[int]) -> tuple[int, int, int]:
+        """Return the entries of the largest table, of all tables, and of those that marginals remember."""
+        if not fixed:
+            return self.largest, self.work, self.remembered
+        largest = work = remembered = 0
+        for variable in self.order:
+            if variable not in fixed:
+                size = self.sizes[variable]
+                entries = math.prod([self.sizes[v] for v in self.scopes[variable] if v not in fixed])
+                largest = max(largest, entries * size)
+                work += entries * size
+                remembered += entries * (1 if size == 2 else size)
+        return largest, work, remembered
 
     def _swept(
         self, scale: int, temperature: float, evidence: Mapping[int, Array], rows: int, *, steps: bool
     ) -> _Swept:
         plain, logs, _ = self._weights(scale, temperature)
+        fixed = _fixed(evidence)
         try:
-            return self._plain(plain, evidence, rows, steps=steps)
+            return self._plain(plain, evidence, fixed, rows, steps=steps)
         except _OutOfRange:
             with np.errstate(divide="ignore"):
                 seen = {variable: np.log(table) for variable, table in evidence.items()}
-            return self._in_logs(logs, seen, rows, steps=steps)
+            return self._in_logs(logs, seen, fixed, rows, steps=steps)
 
     def _plain(
-        self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool
+        self,
+        held: Sequence[_Held],
+        evidence: Mapping[int, Array],
+        fixed: dict[int, Ints],
+        rows: int,
+        *,
+        steps: bool,
     ) -> _Swept:
         """Sweep in plain floating point."""
         found: list[_Step] = []
         logs = np.zeros(rows)
-        for table, summed in self._messages(held, evidence, add=np.add, scaled=logs):
-            if steps:
+        for table, summed in self._messages(held, evidence, fixed, add=np.add, scaled=logs):
+            if steps and table.scope:
                 part = table.values[1:] if len(table.values) == 2 else table.values
                 with np.errstate(invalid="ignore"):
                     chance = part / summed
@@ -441,16 +464,23 @@ class Tables:
             if summed.ndim == 1:
                 with np.errstate(divide="ignore"):
                     logs += np.log(summed)
-        return _Swept(logs, found)
+        return _Swept(logs, found, fixed)
 
     def _in_logs(
-        self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool
+        self,
+        held: Sequence[_Held],
+        evidence: Mapping[int, Array],
+        fixed: dict[int, Ints],
+        rows: int,
+        *,
+        steps: bool,
     ) -> _Swept:
         """Sweep in logarithms."""
         found: list[_Step] = []
         logs = np.zeros(rows)
-        for table, summed in self._messages(held, evidence, add=np.logaddexp, times=np.add):
-            if steps:
+        sums = self._messages(held, evidence, fixed, add=np.logaddexp, times=np.add)
+        for table, summed in sums:
+            if steps and table.scope:
                 part = table.values[1:] if len(table.values) == 2 else table.values
                 with np.errstate(invalid="ignore"):
                     chance = np.exp(part - summed)
@@ -458,12 +488,13 @@ class Tables:
                 found.append(_Step(table.scope[0], table.scope[1:], chance))
             if summed.ndim == 1:
                 logs += summed
-        return _Swept(logs, found)
+        return _Swept(logs, found, fixed)
 
     def _messages(
         self,
         held: Sequence[_Held],
         evidence: Mapping[int, Array],
+        fixed: Mapping[int, Ints],
         *,
         add: np.ufunc,
         times: np.ufunc = np.multiply,
@@ -471,22 +502,42 @@ class Tables:
     ) -> Iterator[tuple[_Held, Array]]:
         """Yield, for each variable in turn, the product of its tables, and that with the variable summed out.
 
+        Variables that are ``fixed`` are no axes of any table; what is left of tables of these alone is
+        yielded first, with an empty scope.
+
         ``scaled``: sums near the end of the range go on as messages that are scaled to 1 at most, and the
         logarithms of what they are divided by are added here.
         """
         buckets: dict[int, list[_Held]] = {variable: [] for variable in self.order}
+        one = 1 if times is np.multiply else 0
         for table in held:
+            if not fixed.keys().isdisjoint(table.scope):
+                table = _cut(table, fixed)  # noqa: PLW2901 - what is left of it
+                if not table.scope:
+                    if (table.values != one).any():
+                        yield table, table.values
+                    continue
             buckets[table.scope[0]].append(table)
         for variable, seen in evidence.items():
+            if variable in fixed:
+                weight = seen.max(axis=0)
+                if (weight != one).any():
+                    yield _Held((), weight), weight
+                continue
             low, high = (0.0, 0.0) if scaled is None else _bounds(seen)
             buckets[variable].append(_Held((variable,), seen, low, high))
         for variable in self.order:
+            if variable in fixed:
+                continue
             self.budget.tick()
             met = buckets.pop(variable)
             low, high = sum(table.low for table in met), sum(table.high for table in met)
             if scaled is not None and (low <= -_SAFE or high >= _SAFE):
                 raise _OutOfRange
-            table = self._product(variable, met, times)
+            others = self.scopes[variable]
+            if fixed:
+                others = tuple([v for v in others if v not in fixed])
+            table = self._product((variable, *others), met, times)
             values = table.values
             halves = len(values) == 2  # added as two, which is faster
             summed: Array = add(values[0], values[1]) if halves else add.reduce(values, axis=0)
@@ -503,9 +554,8 @@ class Tables:
                 low, high = _bounds(summed)
             buckets[table.scope[1]].append(_Held(table.scope[1:], summed, low, high))
 
-    def _product(self, variable: int, tables: list[_Held], times: np.ufunc) -> _Held:
+    def _product(self, scope: tuple[int, ...], tables: list[_Held], times: np.ufunc) -> _Held:
         """Return the product of the tables of a variable, over it and the scope of its message."""
-        scope = (variable, *self.scopes[variable])
         sizes = self.sizes
         # Small ones first, so that most products are small.
         tables.sort(key=lambda table: table.values.size)
@@ -527,7 +577,10 @@ class Tables:
         """Return P(atom) for each row: from the last variable back, P(v, scope) = P(v | scope)·P(scope)."""
         rows = len(swept.logs)
         sizes = self.sizes
-        each: dict[int, Floats] = {}
+        each: dict[int, Floats] = {
+            variable: (np.arange(sizes[variable])[:, None] == value).astype(float)
+            for variable, value in swept.fixed.items()
+        }
         # Among the tables already made, the one of the neighbour that goes next holds the whole scope.
         joint: dict[int, tuple[tuple[int, ...], Floats]] = {}
         waiting = Counter(step.scope[0] for step in swept.steps if step.scope)
@@ -556,6 +609,24 @@ class Tables:
             found[:, i] = np.minimum(each[variable][value], 1.0)
         found[np.isneginf(swept.logs)] = np.nan
         return found
+
+
+def _fixed(evidence: Mapping[int, Array]) -> dict[int, Ints]:
+    """Return the variables of which every row leaves one value at most, with that value."""
+    return {
+        variable: table.argmax(axis=0)
+        for variable, table in evidence.items()
+        if (np.count_nonzero(table, axis=0) <= 1).all()
+    }
+
+
+def _cut(table: _Held, fixed: Mapping[int, Ints]) -> _Held:
+    """Return what is left of a table, the same for all rows, where variables have these values."""
+    gone = [i for i, variable in enumerate(table.scope) if variable in fixed]
+    left = [i for i, variable in enumerate(table.scope) if variable not in fixed]
+    values = table.values[..., 0].transpose(*gone, *left)[tuple([fixed[table.scope[i]] for i in gone])]
+    scope = tuple([table.scope[i] for i in left])
+    return _Held(scope, np.ascontiguousarray(np.moveaxis(values, 0, -1)), table.low, table.high)
 
 
 def _rows_last(table: Array) -> Array:
