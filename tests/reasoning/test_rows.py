@@ -24,8 +24,9 @@ from lbm.errors import (
 )
 from lbm.knowledge.formula import atom, exactly
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.exact import compiled
+from lbm.reasoning.exact import form
 from lbm.reasoning.exact.evidence import groups_said, is_table
+from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.reasoner import Reasoner
 from tests.additions import addition, chances, seen, sums_to
 from tests.oracles import Oracle, truth
@@ -191,13 +192,13 @@ def atoms(formula):
 @pytest.fixture
 def compilations(monkeypatch):
     """Return a list to which every component that is compiled is added."""
-    made, ready = [], compiled.ready
+    made, ready = [], form.ready
 
     def counted(component, budget):
         made.append(component)
         return ready(component, budget)
 
-    monkeypatch.setattr(compiled, "ready", counted)
+    monkeypatch.setattr(form, "ready", counted)
     return made
 
 
@@ -233,13 +234,13 @@ def test_what_is_too_large_to_compile_is_tried_once(compilations):
 
 
 def test_rows_that_are_alike_are_worked_out_once(monkeypatch):
-    passed, log_sums = [], compiled.Tables.log_sums
+    passed, log_sums = [], Tables.log_sums
 
     def counted(self, scale, temperature, weights):
         passed.extend(len(table) for table in weights.values())
         return log_sums(self, scale, temperature, weights)
 
-    monkeypatch.setattr(compiled.Tables, "log_sums", counted)
+    monkeypatch.setattr(Tables, "log_sums", counted)
     column = np.random.default_rng(0).choice([0, 1, NAN, 0.5], 1000)
     found = Reasoner(THEORY).ask("c", given={"a": column, "b": np.full(1000, NAN)})
     assert set(passed) == {4}

@@ -15,7 +15,7 @@ from lbm.knowledge.parser import parse
 from lbm.reasoning.budget import NO_LIMIT
 from lbm.reasoning.exact import tables, variables
 from lbm.reasoning.exact.apart import Component
-from lbm.reasoning.exact.compiled import Rows
+from lbm.reasoning.exact.form import EvidenceRows
 from lbm.reasoning.exact.rows import unpack
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
@@ -86,7 +86,7 @@ def test_rows_of_evidence_weigh_worlds(component, rows, temperature):
     found = [
         (*row, each[0])
         for made in both_ways(component)
-        for each in [made.all_marginals(1, temperature, Rows(NAMES, values).weights(groups))]
+        for each in [made.all_marginals(1, temperature, EvidenceRows(NAMES, values).weights(groups))]
         for row in zip(rows, *each[1:], strict=True)
     ]
     for row, log, chance, offset in found:
@@ -168,13 +168,13 @@ def test_rows_that_multiply_to_less_than_any_float_are_not_lost():
     names = tuple(f"x{i}" for i in range(20))
     either = tuple(parse(f"x{i} | x{i + 1}") for i in range(19))
     made = Tables(Component(names, either, ()), NO_LIMIT)
-    _, logs = made.log_sums(1, 1.0, Rows(names, np.full((1, 20), 1e-300)).weights([]))
+    _, logs = made.log_sums(1, 1.0, EvidenceRows(names, np.full((1, 20), 1e-300)).weights([]))
     assert logs[0] == pytest.approx(10 * math.log(1e-300) + math.log(11), rel=1e-12)
     many = tuple(f"y{i}" for i in range(1100))
     rule = tuple(parse(f"~a -> ~{name}") for name in many)
     made = Tables(Component(("a", *many), rule, ()), NO_LIMIT)
     _, logs, chances = made.all_marginals(
-        1, 1.0, Rows(("a",), np.array([[0.0], [1.0], [math.nan]])).weights([])
+        1, 1.0, EvidenceRows(("a",), np.array([[0.0], [1.0], [math.nan]])).weights([])
     )
     assert logs == pytest.approx([0.0, 1100 * math.log(2), 1100 * math.log(2)], rel=1e-12)
     assert chances[0].tolist() == [0.0] * 1101

@@ -20,9 +20,11 @@ from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, Split, assume, exponent, split_of
-from lbm.reasoning.exact.compiled import Compiled, Pass, Rows
+from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.evidence import as_formula, groups_said
+from lbm.reasoning.exact.form import CompiledForm, EvidenceRows
 from lbm.reasoning.exact.questions import Exact
+from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.whole import FAR, How
 from lbm.reasoning.problem import Known
 from lbm.reasoning.proof import no_worlds
@@ -44,7 +46,7 @@ class ByRow:
         self._alone = Known(4096)  # sums of components without evidence
 
     def probability(
-        self, query: Formula, rows: Rows, temperature: float, budget: Budget
+        self, query: Formula, rows: EvidenceRows, temperature: float, budget: Budget
     ) -> tuple[Floats, Bools]:
         """Return P(query | row) of each row, nan where it is impossible, and which rows are possible."""
         found = np.empty(len(rows))
@@ -59,7 +61,7 @@ class ByRow:
                 found[i] = _or_nan(lambda: exact.probability(query, given))  # noqa: B023 - called at once
         return found, self._possible(found, temperature, budget)
 
-    def marginals(self, rows: Rows, temperature: float, budget: Budget) -> tuple[Floats, Bools]:
+    def marginals(self, rows: EvidenceRows, temperature: float, budget: Budget) -> tuple[Floats, Bools]:
         """Return P(atom | row), shape (rows, atoms), nan in rows that are impossible, and which are not."""
         found = np.empty((len(rows), len(self.theory.atoms)))
         try:
@@ -76,16 +78,16 @@ class ByRow:
 
     # -- compiled forms --
 
-    def _whole(self, temperature: float, budget: Budget) -> Compiled:
+    def _whole(self, temperature: float, budget: Budget) -> CompiledForm:
         """Return the theory, compiled once."""
 
-        def make() -> Compiled:
+        def make() -> CompiledForm:
             split = split_of(self.theory, None, self.known, budget)
             if split is None:
                 raise no_worlds(self.theory, None, budget)
-            return Compiled(split, budget, groups_said(self.theory))
+            return CompiledForm(split, budget, groups_said(self.theory))
 
-        whole: Compiled = _kept(self._ready, "whole", make).within(budget)
+        whole: CompiledForm = _kept(self._ready, "whole", make).within(budget)
         weight = max(
             (sum(abs(weight) for _, weight in part.soft) for part in whole.split.components), default=0
         )
@@ -97,24 +99,24 @@ class ByRow:
             )
         return whole
 
-    def _with(self, query: Formula, whole: Compiled, budget: Budget) -> Compiled | None:
+    def _with(self, query: Formula, whole: CompiledForm, budget: Budget) -> CompiledForm | None:
         """Return the theory in which a query is true, compiled once; None: it is refuted."""
 
-        def make() -> Compiled | None:
+        def make() -> CompiledForm | None:
             split = assume(whole.split, query, budget)
-            return None if split is None else Compiled(split, budget, whole.groups, like=whole)
+            return None if split is None else CompiledForm(split, budget, whole.groups, like=whole)
 
-        found: Compiled | None = _kept(self._queries, query, make)
+        found: CompiledForm | None = _kept(self._queries, query, make)
         return None if found is None else found.within(budget)
 
     # -- one part of the rows --
 
     def _shares(
-        self, whole: Compiled, query: Formula, rows: Rows, temperature: float, budget: Budget
+        self, whole: CompiledForm, query: Formula, rows: EvidenceRows, temperature: float, budget: Budget
     ) -> Floats:
         """Return P(query | row), nan for rows that are impossible; as ``whole.either_way`` has it for one."""
 
-        def alone(component: Component, part: Pass) -> tuple[int, Floats]:
+        def alone(component: Component, part: Tables | ByCircuit) -> tuple[int, Floats]:
             key, scale = (component, temperature), whole.split.scale
             found: tuple[int, Floats] = self._alone.get(key, lambda: part.log_sums(scale, temperature, {}))
             return found
@@ -146,7 +148,7 @@ class ByRow:
                 Exact(self.theory, How(known=self.known, budget=budget), temperature).probability(TRUE)
         return possible
 
-    def _singly(self, rows: Rows, error: TooManyWorlds) -> Iterator[tuple[int, Formula | None]]:
+    def _singly(self, rows: EvidenceRows, error: TooManyWorlds) -> Iterator[tuple[int, Formula | None]]:
         """Yield each row as evidence for a question of its own; raise the error where evidence is soft."""
         if ((rows.values > 0) & (rows.values < 1)).any():
             raise error
@@ -159,10 +161,10 @@ class _Sums:
 
     def __init__(
         self,
-        whole: Compiled,
-        rows: Rows,
+        whole: CompiledForm,
+        rows: EvidenceRows,
         temperature: float,
-        alone: Callable[[Component, Pass], tuple[int, Floats]],
+        alone: Callable[[Component, Tables | ByCircuit], tuple[int, Floats]],
     ) -> None:
         self.split, self.temperature, self.alone = whole.split, temperature, alone
         self.number = len(rows)
@@ -175,7 +177,7 @@ class _Sums:
             if name in self.split.fixed or name in self.split.free:
                 self.possible &= self._outside(name, self.split) > -math.inf
 
-    def share(self, other: Compiled | None) -> Floats:
+    def share(self, other: CompiledForm | None) -> Floats:
         """Return Z(query and row)/Z(row), nan where the row is impossible; ``other``: with the query."""
         found = np.full(self.number, np.nan)
         if other is None:
@@ -204,7 +206,7 @@ class _Sums:
         return found
 
     def _summed(
-        self, compiled: Compiled, known: Collection[Component]
+        self, compiled: CompiledForm, known: Collection[Component]
     ) -> dict[Component, tuple[int, Floats]]:
         """Return the sums of the components of a compiled form that are not known."""
         found = {}
@@ -229,7 +231,7 @@ class _Sums:
         return found
 
 
-def _in_parts(rows: Rows) -> Iterator[tuple[slice, Rows, Ints]]:
+def _in_parts(rows: EvidenceRows) -> Iterator[tuple[slice, EvidenceRows, Ints]]:
     """Yield places of rows with the different rows there, and which of these stands at each place.
 
     Atoms of which none of them says anything are left out.
@@ -241,7 +243,7 @@ def _in_parts(rows: Rows) -> Iterator[tuple[slice, Rows, Ints]]:
         numbers: dict[bytes, int] = {}
         which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in values], np.int64)
         first = np.unique(which, return_index=True)[1]
-        yield place, Rows(tuple([rows.names[i] for i in said.tolist()]), values[first]), which
+        yield place, EvidenceRows(tuple([rows.names[i] for i in said.tolist()]), values[first]), which
 
 
 def _kept(known: Known, key: Hashable, make: Callable[[], Any]) -> Any:

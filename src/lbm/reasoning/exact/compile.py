@@ -40,8 +40,8 @@ _HOPELESS: Final = 30  # cost past which it says little about the circuit
 _ROUNDS: Final = 10  # of orders in between
 _FEW: Final = 30  # atoms of a part, none of them shown, that is searched for a model here
 _CONFLICTS: Final = 1000  # of a SAT solver between two looks at the clock
-_WIDE: Final = 8  # literals that a gate has as parts of its own
-_LOOKS: Final = 63  # parts, less one, between two looks at the clock
+_WIDE: Final = 8  # literals that a gate has as parts of its own, and parts of a block of literals
+_LOOKS: Final = 64  # parts between two looks at the clock; fewer where each takes longer
 
 Clause = tuple[int, ...]
 
@@ -177,7 +177,7 @@ class _Search:
         most: int,
     ) -> None:
         self.build, self.budget, self.most = build, budget, most
-        self.blocks: dict[tuple[int, int, int], int] = {}
+        self.blocks: dict[tuple[int, int, int, int], int] = {}
         names = sorted({abs(literal) for clause in clauses for literal in clause})
         number = len(names)
         longer = [clause for clause in clauses if len(clause) > 2]
@@ -189,6 +189,7 @@ class _Search:
             )
         order, self.dense = _decisions(clauses, names, place, budget)
         bit = {variable: at for at, variable in enumerate(order)}
+        self.patience = _LOOKS * 1000 // (1000 + number + len(longer))
         self.weight = _ENTRY + (number + len(longer)) // 7  # bytes of a part that is remembered
         self.all = (1 << number) - 1
         self.shown = sum(1 << at for at, variable in enumerate(order) if variable in place)
@@ -255,6 +256,7 @@ class _Search:
         build, shown = self.build, self.shown
         true_slot, false_slot = build.true, build.false
         known: dict[tuple[int, int], int] = {}
+        looks = 0
         stack = [_Frame((0, 0), [(self.all, self.clauses)], -1)]
         while True:
             frame = stack[-1]
@@ -262,8 +264,10 @@ class _Search:
                 key = frame.waiting.pop()
                 found = known.get(key)
                 if found is None:
-                    if not len(known) & _LOOKS:
+                    looks -= 1
+                    if looks < 0:
                         self._look(known)
+                        looks = self.patience
                     if not key[0] & shown and key[0].bit_count() > _FEW:
                         known[key] = true_slot if self._has_model(key) else false_slot
                         frame.waiting.append(key)
@@ -340,27 +344,38 @@ class _Search:
 
     def _literals(self, true: int, false: int) -> list[int]:
         """Return slots for some literals: where they are many, of products that others will share."""
-        slots = self.slots
         if (true | false).bit_count() <= _WIDE:
-            return [slots[2 * v + 1] for v in _bits(true)] + [slots[2 * v] for v in _bits(false)]
-        size = (true | false).bit_length() // 8 + 1
-        build, blocks = self.build, self.blocks
-        rows: list[tuple[int, int]] = []
-        octets = zip(true.to_bytes(size, "little"), false.to_bytes(size, "little"), strict=True)
-        for at, both in enumerate(octets):
-            if both != (0, 0):
-                slot = blocks.get((at, *both))
+            return self._single(0, true, false)
+        size = _WIDE
+        while (true | false) >> size:
+            size *= _WIDE
+        return self._blocks(0, size, true, false)
+
+    def _single(self, first: int, true: int, false: int) -> list[int]:
+        """Return slots of literals, the bits counted from ``first``."""
+        slots = self.slots
+        found = [slots[2 * (first + v) + 1] for v in _bits(true)]
+        return found + [slots[2 * (first + v)] for v in _bits(false)]
+
+    def _blocks(self, first: int, size: int, true: int, false: int) -> list[int]:
+        """Return slots for the literals of a block of bits, one for each of its parts that has any."""
+        if size == _WIDE:
+            return self._single(first, true, false)
+        found = []
+        size //= _WIDE
+        mask = (1 << size) - 1
+        while true or false:
+            some = true & mask, false & mask
+            if some != (0, 0):
+                key = (first, size, *some)
+                slot = self.blocks.get(key)
                 if slot is None:
-                    few = [slots[16 * at + 2 * v + 1] for v in _bits(both[0])]
-                    few += [slots[16 * at + 2 * v] for v in _bits(both[1])]
-                    slot = blocks[(at, *both)] = build.product(few)
-                rows.append((at, slot))
-        while len(rows) > _WIDE:
-            above: dict[int, list[int]] = {}
-            for at, slot in rows:
-                above.setdefault(at >> 3, []).append(slot)
-            rows = [(at, build.product(some)) for at, some in above.items()]
-        return [slot for _, slot in rows]
+                    slot = self.blocks[key] = self.build.product(self._blocks(first, size, *some))
+                found.append(slot)
+            true >>= size
+            false >>= size
+            first += size
+        return found
 
     def _join(self, done: list[list[int]], sought: bool) -> int:
         """Return the slot of a part whose branches are done."""

@@ -21,7 +21,7 @@ from lbm.errors import EvidenceError, UnknownAtom
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.exact.apart import Component
-from lbm.reasoning.exact.compiled import Rows
+from lbm.reasoning.exact.form import EvidenceRows
 from lbm.reasoning.exact.variables import groups_of
 
 WANTED: Final = "expected 0, 1, nothing (nan) or a probability"
@@ -67,7 +67,7 @@ def _is_column(values: Any) -> bool:
     return getattr(values, "ndim", 0) > 0 or isinstance(values, Sequence)
 
 
-def rows_of(table: Any, atoms: Sequence[str]) -> Rows:
+def rows_of(table: Any, atoms: Sequence[str]) -> EvidenceRows:
     """Return a table of evidence about these atoms, checked: what is wrong is said with its column and row.
 
     >>> rows_of({"b": [1, None, 0.3]}, ["a", "b"]).values.tolist()
@@ -79,7 +79,7 @@ def rows_of(table: Any, atoms: Sequence[str]) -> Rows:
                 f"expected a matrix with a column for each of the {len(atoms)} atoms, in their order, got an "
                 f"array of shape {table.shape}: name columns by a mapping or a DataFrame to give fewer"
             )
-        return Rows(tuple(atoms), numbers_of(table, list(atoms)))
+        return EvidenceRows(tuple(atoms), numbers_of(table, list(atoms)))
     if _is_frame(table):
         names, rows = list(table.columns), len(table)
         _check_names(names, atoms)
@@ -103,7 +103,7 @@ def rows_of(table: Any, atoms: Sequence[str]) -> Rows:
     found = np.empty((rows, len(names)))
     for i, (name, column) in enumerate(zip(names, columns, strict=True)):
         found[:, i] = numbers_of(column[:, None], [name])[:, 0]
-    return Rows(tuple(names), found)
+    return EvidenceRows(tuple(names), found)
 
 
 def groups_said(theory: Theory) -> list[tuple[str, ...]]:

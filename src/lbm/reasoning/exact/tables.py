@@ -30,7 +30,7 @@ from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
 from lbm.reasoning.exact.orders import EliminationOrder, elimination_order
 from lbm.reasoning.exact.rows import Array, Words, check_room, few, sort_rows, words_for
-from lbm.reasoning.exact.variables import Cell, Cells, cells_of
+from lbm.reasoning.exact.variables import Cells, TableCell, cells_of
 from lbm.reasoning.problem import Known
 
 MAX_TABLE: Final = 1 << 26
@@ -364,7 +364,7 @@ class Tables:
 
         return self._weighed.get((scale, temperature), make)
 
-    def _weight(self, cell: Cell, scale: int, temperature: float) -> tuple[_Held, int]:
+    def _weight(self, cell: TableCell, scale: int, temperature: float) -> tuple[_Held, int]:
         """Return a cell's logarithms, 0 at most, and its best score."""
         scope = self._sorted(cell)
         if cell.scores is None or (cell.allowed is not None and not cell.allowed.any()):
@@ -377,10 +377,10 @@ class Tables:
         least = float(np.min(logs, where=logs > -np.inf, initial=0.0))
         return _Held(scope, _rows_last(self._axes(cell, logs)), least), top
 
-    def _sorted(self, cell: Cell) -> tuple[int, ...]:
+    def _sorted(self, cell: TableCell) -> tuple[int, ...]:
         return tuple(sorted(cell.scope, key=self.turn.__getitem__))
 
-    def _axes(self, cell: Cell, table: Array | None) -> Array:
+    def _axes(self, cell: TableCell, table: Array | None) -> Array:
         """Return a table of a cell with its axes in order of elimination, behind one for rows."""
         assert table is not None
         return table.transpose([cell.scope.index(variable) for variable in self._sorted(cell)])[None]

@@ -40,7 +40,7 @@ _LOOK: Final = 1024  # clauses between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class TableVariable:
     """One atom, false or true; or several of which exactly one is true: value i is that the i-th is.
 
     Without atoms it is a definition, a function of the others, of ``values`` values.
@@ -61,7 +61,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cell:
+class TableCell:
     """What formulae say of some variables together: an axis for each of them, in order.
 
     ``allowed``: where the hard ones are true, None: everywhere. ``scores``: the sum of the weights of the
@@ -82,8 +82,8 @@ class Cell:
 class Cells:
     """A component: its variables, definitions behind all others, and what ties them together."""
 
-    variables: tuple[Variable, ...]
-    cells: tuple[Cell, ...]
+    variables: tuple[TableVariable, ...]
+    cells: tuple[TableCell, ...]
     place: dict[str, tuple[int, int]]  # of each atom its variable, and the value that makes it true
 
     @property
@@ -181,7 +181,7 @@ class _Making:
         first = {names[0]: names for names in groups_of(component)}
         inside = {name for names in first.values() for name in names}
         self.variables = [
-            Variable(first.get(name, (name,)))
+            TableVariable(first.get(name, (name,)))
             for name in component.atoms
             if name in first or name not in inside
         ]
@@ -202,7 +202,7 @@ class _Making:
 
     def new(self, size: int) -> int:
         """Return the number of a new definition."""
-        self.variables.append(Variable((), size))
+        self.variables.append(TableVariable((), size))
         return len(self.variables) - 1
 
     def count(self, formula: Formula, literals: list[tuple[str, bool]], weight: int | None) -> None:
@@ -286,7 +286,7 @@ class _Making:
             if allowed is not None and allowed.all():
                 allowed = None
             if allowed is not None or scores is not None:
-                cells.append(Cell(scope, allowed, scores))
+                cells.append(TableCell(scope, allowed, scores))
         return Cells(tuple(self.variables), tuple(cells), self.place)
 
 
@@ -333,7 +333,7 @@ class _Axes:
     """Some variables as the axes of tables."""
 
     def __init__(
-        self, scope: tuple[int, ...], variables: Sequence[Variable], place: dict[str, tuple[int, int]]
+        self, scope: tuple[int, ...], variables: Sequence[TableVariable], place: dict[str, tuple[int, int]]
     ) -> None:
         self.scope, self.variables, self.place = scope, variables, place
         self.shape = tuple([variables[number].size for number in scope])

@@ -139,7 +139,7 @@ def _ask_rows(
             parts.append(found if listed else _light(found))
 
     if out is not None:
-        from lbm.knowledge.wire import write_whole
+        from lbm.knowledge.packed import write_whole
 
         write_whole(out, pieces())
     else:

@@ -12,32 +12,20 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from lbm.arrays import Floats
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, Split, exponent
-from lbm.reasoning.exact.tables import Tables, Weights
+from lbm.reasoning.exact.circuits import ByCircuit
+from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
-
-
-class Pass(Protocol):
-    """What answers questions about a component in one pass, for many rows of weights at once."""
-
-    def within(self, budget: Budget) -> Pass:
-        """Return the same, for questions that have this much time."""
-
-    def log_sums(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats]:
-        """Return (offset, logs) with Z = exp(offset/scale/τ + log) for each row; -inf: no world is left."""
-
-    def all_marginals(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats, Floats]:
-        """Return what :meth:`log_sums` does, and P(atom) of each row, shape (rows, atoms); nan: no world."""
+from lbm.reasoning.exact.whole import compiled
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class EvidenceRows:
     """What was seen of atoms, a row each time: 0, 1, a probability, or nan for nothing.
 
     ``values`` has shape (rows, names).
@@ -79,7 +67,7 @@ class Rows:
         return found
 
 
-class Compiled:
+class CompiledForm:
     """A theory, taken apart, its components ready for passes.
 
     ``groups`` are those of the whole theory. Components that are ready in ``like`` are not made ready again.
@@ -90,11 +78,11 @@ class Compiled:
         split: Split,
         budget: Budget,
         groups: Sequence[Sequence[str]] | None = None,
-        like: Compiled | None = None,
+        like: CompiledForm | None = None,
     ) -> None:
         self.split = split
         known = {} if like is None else dict(zip(like.split.components, like.parts, strict=True))
-        self.parts: list[Pass] = [
+        self.parts: list[Tables | ByCircuit] = [
             known[component] if component in known else ready(component, budget)
             for component in split.components
         ]
@@ -102,13 +90,13 @@ class Compiled:
             groups = [group for component in split.components for group in groups_of(component)]
         self.groups = groups
 
-    def within(self, budget: Budget) -> Compiled:
+    def within(self, budget: Budget) -> CompiledForm:
         """Return the same, for questions that have this much time."""
         found = copy(self)
         found.parts = [part.within(budget) for part in self.parts]
         return found
 
-    def log_sums(self, rows: Rows, temperature: float = 1.0) -> Floats:
+    def log_sums(self, rows: EvidenceRows, temperature: float = 1.0) -> Floats:
         """Return log Z of each row, Z = Σ (weight of what was seen)·exp(score(x)/τ); -inf: no world."""
         weights = rows.weights(self.groups)
         score, logs = self._outside(weights, len(rows))
@@ -118,7 +106,7 @@ class Compiled:
             logs = logs + more
         return logs + exponent(score, self.split.scale, temperature)
 
-    def marginals(self, rows: Rows, temperature: float = 1.0) -> tuple[Floats, Floats]:
+    def marginals(self, rows: EvidenceRows, temperature: float = 1.0) -> tuple[Floats, Floats]:
         """Return log Z of each row, and P(atom | row), shape (rows, atoms); nan where no world is left."""
         weights = rows.weights(self.groups)
         score, logs = self._outside(weights, len(rows))
@@ -152,9 +140,9 @@ class Compiled:
         return self.split.score, logs
 
 
-def ready(component: Component, budget: Budget) -> Pass:
+def ready(component: Component, budget: Budget) -> Tables | ByCircuit:
     """Return what answers questions about a component in passes."""
-    return Tables(component, budget)
+    return compiled(component, None, budget)
 
 
 def _some(weights: Mapping[str, Floats], component: Component) -> dict[str, Floats]:
