@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 from decimal import Decimal
 from fractions import Fraction
 
@@ -24,7 +23,7 @@ from lbm.errors import (
 )
 from lbm.knowledge.formula import atom, exactly
 from lbm.knowledge.theory import Theory
-from lbm.reasoning.exact import form
+from lbm.reasoning.exact import by_row, form
 from lbm.reasoning.exact.evidence import groups_said, is_table
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.reasoner import Reasoner
@@ -223,14 +222,6 @@ def test_another_query_compiles_only_components_that_it_touches(compilations):
     compilations.clear()
     reasoner.ask("a4", given={"a3": [0.2, 1]})
     assert len(compilations) <= 1
-
-
-def test_what_is_too_large_to_compile_is_tried_once(compilations):
-    reasoner = Reasoner(wide())
-    for _ in range(3):
-        with pytest.raises(TooManyWorlds):
-            reasoner.ask("x85", given={"x0": [0.5]})
-    assert len(compilations) == 1
 
 
 def test_rows_that_are_alike_are_worked_out_once(monkeypatch):
@@ -488,30 +479,79 @@ def test_networks_given_rows_say_what_they_say_given_each(name, instances):
     assert soft.array[0] == pytest.approx(reasoner.marginals(given=mixed).array[0], abs=1e-12)
 
 
-def wide(size=90):
-    """Return a theory that is too wide for tables, until most of its atoms have been seen."""
-    rng = random.Random(0)
-    names = [f"x{i}" for i in range(size)]
-    clauses = [rng.sample(names, 3) for _ in range(3 * size)]
-    return Theory([atom(one) | atom(two) | ~atom(three) for one, two, three in clauses])
+@pytest.fixture
+def compiling_fails(monkeypatch):
+    """Return what lets every compilation from now on end with an error, and counts them."""
+
+    def with_error(error):
+        tried = []
+
+        def ready(component, budget):
+            tried.append(budget)
+            raise error
+
+        monkeypatch.setattr(form, "ready", ready)
+        return tried
+
+    return with_error
 
 
-def test_what_is_too_wide_to_compile_is_asked_row_by_row():
-    theory = wide()
-    few = {name: [1, 0.0 if i % 2 else NAN] for i, name in enumerate(theory.atoms[:80])}
-    found = lbm.ask(theory, "x85 & x88", given=few)
-    every = lbm.marginals(theory, given=few)
-    for i in range(2):
-        row = {name: bool(column[i]) for name, column in few.items() if not math.isnan(column[i])}
-        one = outcome(lambda: lbm.ask(theory, "x85 & x88", given=row, method="exact"))  # noqa: B023
-        assert found.possible[i] == every.possible[i] == (one is not None)
-        if one is not None:
-            assert found.probability[i] == one.probability
+@pytest.mark.parametrize(
+    "error", [TooManyWorlds("it is too wide (limit WIDE)", WIDE=7), NoAnswer("too late")]
+)
+def test_what_cannot_be_compiled_is_asked_row_by_row(compiling_fails, error):
+    table = {"a": [1, NAN, 0, 1], "b": [NAN, 1, 1, 1], "c": [NAN, NAN, 0, 1]}
+    found, every = lbm.ask(THEORY, "a & c", given=table), lbm.marginals(THEORY, given=table)
+    tried = compiling_fails(error)
+    reasoner = Reasoner(THEORY)
+    alone, each = reasoner.ask("a & c", given=table), reasoner.marginals(given=table)
+    assert tried
+    assert alone.possible.tolist() == found.possible.tolist() == [True, True, False, True]
+    assert alone.probability == pytest.approx(found.probability, abs=1e-12, nan_ok=True)
+    assert each.array == pytest.approx(every.array, abs=1e-12, nan_ok=True)
+    with pytest.raises(NoWorlds, match="the hard formulae allow no world"):
+        lbm.ask(Theory.parse("a | b\n~a | b\na | ~b\n~a | ~b"), "a", given={"a": [1]})
 
 
-def test_soft_evidence_of_what_is_too_wide_is_an_error_that_names_the_limit():
-    with pytest.raises(TooManyWorlds, match="MAX_TABLE"):
-        lbm.ask(wide(), "x85 & x88", given={"x0": [0.5]})
+def test_soft_evidence_of_what_cannot_be_compiled_is_an_error_that_names_the_limit(compiling_fails):
+    tried = compiling_fails(TooManyWorlds("it is too wide (limit WIDE)", WIDE=7))
+    reasoner = Reasoner(THEORY)
+    for _ in range(3):
+        with pytest.raises(TooManyWorlds, match="limit WIDE"):
+            reasoner.ask("a", given={"b": [0.5]})
+        with pytest.raises(TooManyWorlds, match="limit WIDE"):
+            reasoner.marginals(given={"b": [0.5]})
+    assert len(tried) == 1
+
+
+def test_what_was_not_compiled_in_time_is_tried_again_with_more(compiling_fails):
+    tried = compiling_fails(NoAnswer("too late"))
+    reasoner = Reasoner(THEORY)
+    for seconds, number in ((10, 1), (5, 1), (15, 1), (30, 2), (None, 3)):
+        with pytest.raises(NoAnswer):
+            reasoner.ask("a", given={"b": [0.5]}, seconds=seconds)
+        assert len(tried) == number
+    assert tried[0].left() < 5 < tried[1].left() < 15
+
+
+def test_a_query_that_cannot_be_compiled_is_asked_by_its_negation():
+    class Narrow(form.CompiledForm):
+        def __init__(self, split, *args, **options):
+            if any(len(component.atoms) > 2 for component in split.components):
+                raise TooManyWorlds("it is too wide (limit WIDE)", WIDE=2)
+            super().__init__(split, *args, **options)
+
+    theory = Theory.parse("1: a1 -> a2\n1: b1 -> b2\n1: c1 -> c2")
+    table = {"a1": [0.5, 1], "b2": [0.25, NAN]}
+    expected = lbm.ask(theory, "a1 | b1 | c1", given=table).probability
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_row, "CompiledForm", Narrow)
+        found = Reasoner(theory).ask("a1 | b1 | c1", given=table).probability
+        assert found == pytest.approx(expected, abs=1e-12)
+        with pytest.raises(TooManyWorlds, match="limit WIDE"):
+            Reasoner(theory).ask("a1 ^ b1 ^ c1", given=table)
+        sure = Reasoner(theory).ask("~(a1 & b1 & c1) | a1", given=table).probability
+        assert sure.tolist() == [1, 1]
 
 
 def test_weights_far_apart_are_kept_apart_exactly():

@@ -7,14 +7,14 @@ query is true. Components that the query does not touch are the same in both, an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 
 from lbm.arrays import Bools, Floats, Ints, slices
-from lbm.errors import NoWorlds, TooManyWorlds
+from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import TRUE, Formula
 from lbm.knowledge.theory import Theory
 from lbm.logic.anatomy import view
@@ -43,6 +43,7 @@ class ByRow:
         self.theory, self.known = theory, known
         self._ready = Known(1)
         self._queries = Known(QUERIES)
+        self._late: dict[Formula | None, float] = {}  # seconds in which one was not compiled
         self._alone = Known(4096)  # sums of components without evidence
 
     def probability(
@@ -55,7 +56,8 @@ class ByRow:
             for place, some, which in _in_parts(rows):
                 budget.tick()
                 found[place] = self._shares(whole, query, some, temperature, budget)[which]
-        except TooManyWorlds as error:
+        except (TooManyWorlds, NoAnswer) as error:
+            budget.tick()
             exact = Exact(self.theory, How(known=self.known, budget=budget), temperature)
             for i, given in self._singly(rows, error):
                 found[i] = _or_nan(lambda: exact.probability(query, given))  # noqa: B023 - called at once
@@ -69,7 +71,8 @@ class ByRow:
             for place, some, which in _in_parts(rows):
                 budget.tick()
                 found[place] = whole.marginals(some, temperature)[1][which]
-        except TooManyWorlds as error:
+        except (TooManyWorlds, NoAnswer) as error:
+            budget.tick()
             exact = Exact(self.theory, How(known=self.known, budget=budget), temperature)
             for i, given in self._singly(rows, error):
                 found[i] = _or_nan(lambda: [*exact.marginals(given).values()])  # noqa: B023 - called at once
@@ -81,13 +84,13 @@ class ByRow:
     def _whole(self, temperature: float, budget: Budget) -> CompiledForm:
         """Return the theory, compiled once."""
 
-        def make() -> CompiledForm:
-            split = split_of(self.theory, None, self.known, budget)
+        def make(part: Budget) -> CompiledForm:
+            split = split_of(self.theory, None, self.known, part)
             if split is None:
-                raise no_worlds(self.theory, None, budget)
-            return CompiledForm(split, budget, groups_said(self.theory))
+                raise no_worlds(self.theory, None, part)
+            return CompiledForm(split, part, groups_said(self.theory))
 
-        whole: CompiledForm = _kept(self._ready, "whole", make).within(budget)
+        whole: CompiledForm = self._kept(self._ready, None, make, budget).within(budget)
         weight = max(
             (sum(abs(weight) for _, weight in part.soft) for part in whole.split.components), default=0
         )
@@ -102,12 +105,36 @@ class ByRow:
     def _with(self, query: Formula, whole: CompiledForm, budget: Budget) -> CompiledForm | None:
         """Return the theory in which a query is true, compiled once; None: it is refuted."""
 
-        def make() -> CompiledForm | None:
-            split = assume(whole.split, query, budget)
-            return None if split is None else CompiledForm(split, budget, whole.groups, like=whole)
+        def make(part: Budget) -> CompiledForm | None:
+            split = assume(whole.split, query, part)
+            return None if split is None else CompiledForm(split, part, whole.groups, like=whole)
 
-        found: CompiledForm | None = _kept(self._queries, query, make)
+        found: CompiledForm | None = self._kept(self._queries, query, make, budget)
         return None if found is None else found.within(budget)
+
+    def _kept(self, known: Known, key: Formula | None, make: Callable[[Budget], Any], budget: Budget) -> Any:
+        """Return what is known or made in half of the time; that it is too large is known then, too."""
+        part = budget.half()
+        seconds = part.left()
+        if seconds < 2 * self._late.get(key, 0.0):  # tried for about as long
+            raise NoAnswer("the theory was not compiled in time: allow more seconds")
+
+        def tried() -> Any:
+            try:
+                return make(part)
+            except TooManyWorlds as error:
+                return error
+
+        try:
+            found = known.get(key, tried)
+        except NoAnswer:
+            if len(self._late) > QUERIES:
+                self._late.clear()
+            self._late[key] = seconds
+            raise
+        if isinstance(found, TooManyWorlds):
+            raise found.with_traceback(None)
+        return found
 
     # -- one part of the rows --
 
@@ -133,7 +160,8 @@ class ByRow:
         if sure.any():  # nearer the truth, and exactly 1 where the query is entailed
             try:
                 other = sums.share(self._with(~query, whole, budget))
-            except TooManyWorlds:
+            except (TooManyWorlds, NoAnswer):
+                budget.tick()
                 return found
             found[sure] = 1.0 - other[sure]
         return found
@@ -148,7 +176,7 @@ class ByRow:
                 Exact(self.theory, How(known=self.known, budget=budget), temperature).probability(TRUE)
         return possible
 
-    def _singly(self, rows: EvidenceRows, error: TooManyWorlds) -> Iterator[tuple[int, Formula | None]]:
+    def _singly(self, rows: EvidenceRows, error: Exception) -> Iterator[tuple[int, Formula | None]]:
         """Yield each row as evidence for a question of its own; raise the error where evidence is soft."""
         if ((rows.values > 0) & (rows.values < 1)).any():
             raise error
@@ -244,21 +272,6 @@ def _in_parts(rows: EvidenceRows) -> Iterator[tuple[slice, EvidenceRows, Ints]]:
         which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in values], np.int64)
         first = np.unique(which, return_index=True)[1]
         yield place, EvidenceRows(tuple([rows.names[i] for i in said.tolist()]), values[first]), which
-
-
-def _kept(known: Known, key: Hashable, make: Callable[[], Any]) -> Any:
-    """Return what is known or made, or raise that it is too large, which is known then, too."""
-
-    def tried() -> Any:
-        try:
-            return make()
-        except TooManyWorlds as error:
-            return error
-
-    found = known.get(key, tried)
-    if isinstance(found, TooManyWorlds):
-        raise found.with_traceback(None)
-    return found
 
 
 def _or_nan(ask: Callable[[], Any]) -> Any:
