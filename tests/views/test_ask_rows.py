@@ -1,4 +1,4 @@
-"""lbm ask --rows: tables of evidence in, answers out, some thousand rows at a time."""
+"""lbm ask --rows, lbm marginals --rows: tables of evidence in, answers out, some thousand rows at a time."""
 
 import io
 import json
@@ -53,8 +53,8 @@ def test_answers_are_csv_a_line_for_each_row(theory, rows, capsys):
     ]
 
 
-def test_without_a_query_every_atom_has_a_column(theory, rows, capsys):
-    assert main(["ask", theory, "--rows", rows('b,"c, d"\n1,0\n0,1\n'), "--temperature", "2"]) == 0
+def test_of_marginals_every_atom_has_a_column(theory, rows, capsys):
+    assert main(["marginals", theory, "--rows", rows('b,"c, d"\n1,0\n0,1\n'), "--temperature", "2"]) == 0
     out, err = capsys.readouterr()
     found = pd.read_csv(io.StringIO(out))
     expected = lbm.marginals(
@@ -72,7 +72,7 @@ def test_answers_go_to_a_file_and_a_summary_is_told(theory, rows, tmp_path, caps
     printed, err = capsys.readouterr()
     assert printed == ""
     assert "P(b | row) of 2 rows" in err
-    assert main(["ask", theory, "--rows", rows("a\n1\n0\n"), "-o", str(out), "--json"]) == 0
+    assert main(["marginals", theory, "--rows", rows("a\n1\n0\n"), "-o", str(out), "--json"]) == 0
     assert list(pd.read_csv(out).columns) == ["a", "b", "c, d"]
     assert json.loads(capsys.readouterr().out) == {
         "atoms": ["a", "b", "c, d"],
@@ -93,7 +93,7 @@ def test_programs_get_one_object(theory, rows, capsys):
         lbm.Theory.load(theory), "b", given={"a": [1, 0, 1], "c, d": [0, math.nan, 0.5]}
     ).facts()
     assert found == {**expected, "probabilities": list(expected["probabilities"])}
-    assert main(["ask", theory, "--rows", rows('b,"c, d"\n1,0\n1,1\n'), "--json"]) == 0
+    assert main(["marginals", theory, "--rows", rows('b,"c, d"\n1,0\n1,1\n'), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["marginals"][0] == [None] * 3
     assert found["marginals"][1][1:] == [1, 1]
@@ -188,12 +188,20 @@ def test_a_line_without_end_is_a_named_limit(theory, rows, monkeypatch, capsys):
 def test_what_rows_are_not_asked_with_is_usage(theory, rows, options, message, capsys):
     assert main(["ask", theory, "a", "--rows", rows("a\n1\n"), *options]) == 2
     assert message in said(capsys)
+    if options != ["--why"]:
+        assert main(["marginals", theory, "--rows", rows("a\n1\n"), *options]) == 2
+        assert message in said(capsys)
 
 
-def test_a_question_without_query_or_with_a_file_needs_rows(theory, capsys):
-    assert main(["ask", theory]) == 2
-    assert "expected a formula, or rows of evidence with --rows" in said(capsys)
+def test_marginals_of_rows_are_not_printed_as_solvers_of_networks_do(theory, rows, capsys):
+    assert main(["marginals", theory, "--rows", rows("a\n1\n"), "--form", "uai"]) == 2
+    assert "without --form" in said(capsys)
+
+
+def test_answers_that_go_to_a_file_are_those_to_rows(theory, capsys):
     assert main(["ask", theory, "a", "-o", "answers.csv"]) == 2
+    assert "only answers to rows of evidence" in said(capsys)
+    assert main(["marginals", theory, "-o", "answers.csv"]) == 2
     assert "only answers to rows of evidence" in said(capsys)
     assert main(["ask", "-", "a", "--rows", "-"]) == 2
     assert "standard input can be the theory or the evidence, not both" in said(capsys)

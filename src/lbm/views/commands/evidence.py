@@ -1,4 +1,7 @@
-"""Evidence in files: CSV, read some thousand rows at a time."""
+"""Evidence in files, and answers to it: CSV that is read, answered and written some thousand rows at a time.
+
+What lbm ask and lbm marginals share.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,23 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import typer
 
 from lbm.errors import EvidenceError, FileError, LimitExceeded, UnknownAtom
+from lbm.knowledge.printed import csv_text
 from lbm.views.commands import shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lbm.arrays import Floats
+    from lbm.knowledge.theory import Theory
+    from lbm.reasoning.answers import AnswerRows, MarginalRows
 
 MAX_LINE: Final = 1 << 24
 """Bytes of one line."""
@@ -209,3 +217,117 @@ def _cells(line: str, number: int, name: str) -> list[str]:
     except (csv.Error, ValueError) as error:
         raise FileError(f"{name}: cannot read line {number}: {error}") from None
     return found
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+def check_plain(file: str, rows: str | None, out: str | None, **asked: Any) -> None:
+    """Refuse what rows of evidence are not asked with, and answers to none that are to go to a file."""
+    if rows is None:
+        raise typer.BadParameter("only answers to rows of evidence, --rows, go to a file", param_hint="'-o'")
+    plain = {"method": ("auto", "exact"), "distribution": ("logical",), "why": (False,)}
+    for name in ("given", "why", "form", "sweeps", "method", "distribution"):
+        said = asked.get(name)
+        if said is not None and said not in plain.get(name, ()):
+            raise typer.BadParameter(
+                "rows of evidence are answered exactly, of the logical distribution, without "
+                f"--{name}{f' {said}' if name in ('method', 'distribution') else ''}",
+                param_hint="'--rows'",
+            )
+    if file == rows == "-":
+        raise typer.BadParameter("standard input can be the theory or the evidence, not both")
+    shared.check_place(out)
+    if out is not None and Path(out).suffix.lower() != ".csv":
+        raise FileError(f"cannot write {out}: expected a name that ends in .csv")
+
+
+def answer_rows(
+    theory: Theory,
+    query: str | None,
+    rows: str | None,
+    out: str | None,
+    seconds: float,
+    temperature: float,
+    as_json: bool,
+) -> None:
+    """Answer rows as they are read, and write or print the answers as they come; no query: every atom."""
+    assert rows is not None  # as was checked
+    listed = as_json and out is None
+    parts: list[AnswerRows | MarginalRows] = []
+
+    def pieces() -> Iterator[str]:
+        for found in _answers(theory, query, rows, temperature, seconds):
+            yield from _text(found, head=not parts)
+            parts.append(found if listed else _light(found))
+
+    if out is not None:
+        from lbm.knowledge.packed import write_whole
+
+        write_whole(out, pieces())
+    else:
+        for piece in pieces():
+            if not as_json:
+                print(piece, end="")
+    whole = _together(parts)
+    if as_json:
+        shared.say_json(whole.facts() if listed else {**whole.facts(), **_without_numbers(whole)})
+    else:
+        shared.remark(*whole.lines())
+
+
+def _answers(
+    theory: Theory, query: str | None, rows: str, temperature: float, seconds: float
+) -> Iterator[AnswerRows | MarginalRows]:
+    """Yield answers to some rows at a time."""
+    from lbm.reasoning.budget import Budget
+    from lbm.reasoning.reasoner import Reasoner
+
+    reasoner, budget = Reasoner(theory), Budget.of(seconds)
+    with opened(rows, theory.atoms) as file, shared.bar("answering", file.size, "elapsed") as show:
+        for chunk, done in file.chunks():
+            budget.tick()
+            left = budget.seconds()
+            if query is None:
+                yield reasoner.marginals(given=chunk, temperature=temperature, seconds=left)
+            else:
+                yield reasoner.ask(query, given=chunk, temperature=temperature, seconds=left)
+            show(done)
+
+
+def _text(found: AnswerRows | MarginalRows, *, head: bool) -> Iterator[str]:
+    """Yield answers as CSV, if asked for with the names of the columns before them."""
+    from lbm.reasoning.answers import AnswerRows
+
+    if isinstance(found, AnswerRows):
+        if head:
+            yield "probability,possible\n"
+        yield "".join(
+            [",0\n" if chance != chance else f"{chance!r},1\n" for chance in found.probability.tolist()]
+        )
+        return
+    if head:
+        yield from csv_text([found.atoms])
+    yield "".join([",".join(map(repr, row)) + "\n" for row in found.array.tolist()])
+
+
+def _light(found: AnswerRows | MarginalRows) -> AnswerRows | MarginalRows:
+    """Return answers without the numbers of all atoms, which are many."""
+    from lbm.reasoning.answers import AnswerRows
+
+    return found if isinstance(found, AnswerRows) else replace(found, array=found.array[:0])
+
+
+def _together(parts: list[Any]) -> AnswerRows | MarginalRows:
+    """Return answers to parts of the rows as one."""
+    import numpy as np
+
+    first: AnswerRows | MarginalRows = parts[0]
+    names = [name for name in ("probability", "array", "possible") if hasattr(first, name)]
+    joined: dict[str, Any] = {n: np.concatenate([getattr(part, n) for part in parts]) for n in names}
+    return replace(first, **joined)
+
+
+def _without_numbers(found: AnswerRows | MarginalRows) -> dict[str, Iterator[Any]]:
+    """Return what stands in JSON for numbers that go to a file."""
+    return {name: iter(()) for name in found.facts().keys() & {"probabilities", "marginals"}}

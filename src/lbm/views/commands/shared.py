@@ -122,6 +122,18 @@ Query = Annotated[str, Argument(metavar="QUERY", help="Any formula, as in 'n -> 
 Given = Annotated[
     str | None, Option("--given", metavar="FORMULA", help="Evidence: any formula, as in 'n & ~p'.")
 ]
+Rows = Annotated[
+    str | None,
+    Option(
+        "--rows",
+        metavar="ROWS",
+        help="A CSV file of evidence, or - for standard input: atoms in its first line, then a row a line.",
+    ),
+]
+Answers = Annotated[
+    str | None,
+    Option("-o", "--out", metavar="OUT", help="With --rows: a CSV file; by default standard output."),
+]
 Project = Annotated[
     str | None,
     Option("--project", metavar="ATOMS", help="Only these atoms, as in a,b: worlds that agree are one."),
