@@ -1,7 +1,10 @@
 """lbm ask --rows, lbm marginals --rows: tables of evidence in, answers out, some thousand rows at a time."""
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import math
 import random
 import tracemalloc
@@ -212,6 +215,34 @@ def test_a_theory_that_allows_no_world_is_exit_1(tmp_path, rows, capsys):
     path.write_text("a\n~a\n", encoding="utf-8")
     assert main(["ask", str(path), "a", "--rows", rows("a\n1\n")]) == 1
     assert "the hard formulae allow no world" in said(capsys)
+
+
+@pytest.mark.parametrize(("ending", "module"), [(".gz", gzip), (".bz2", bz2), (".xz", lzma)])
+def test_files_may_be_packed(theory, tmp_path, ending, module, capsys):
+    path, out = tmp_path / f"rows.csv{ending}", tmp_path / f"answers.csv{ending}"
+    text = "a,b\n" + "1,\n0,0.5\n" * 500
+    path.write_bytes(module.compress(text.encode()))
+    assert main(["ask", theory, "b", "--rows", str(path), "-o", str(out)]) == 0
+    packed = module.decompress(out.read_bytes()).decode()
+    (tmp_path / "rows.csv").write_text(text)
+    assert main(["ask", theory, "b", "--rows", str(tmp_path / "rows.csv")]) == 0
+    capsys.readouterr()
+    assert main(["ask", theory, "b", "--rows", str(tmp_path / "rows.csv")]) == 0
+    assert capsys.readouterr().out == packed
+    path.write_bytes(module.compress(text.encode())[:-20])
+    assert main(["ask", theory, "b", "--rows", str(path), "-o", str(tmp_path / "none.csv")]) == 2
+    assert "cannot read" in said(capsys)
+    assert not (tmp_path / "none.csv").exists()
+    path.write_text(text)
+    assert main(["ask", theory, "b", "--rows", str(path)]) == 2
+    assert "it is not packed like that" in said(capsys)
+
+
+def test_a_bomb_is_a_named_limit(theory, tmp_path, capsys):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + (b" " * 1000 + b"\n") * (1 << 16)))
+    assert main(["ask", theory, "b", "--rows", str(path), "-o", str(tmp_path / "none.csv")]) == 2
+    assert "(limit MAX_RATIO)" in said(capsys)
 
 
 # --- many rows ---------------------------------------------------------------------------------------

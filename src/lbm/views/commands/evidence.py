@@ -6,13 +6,13 @@ What lbm ask and lbm marginals share.
 from __future__ import annotations
 
 import csv
+import io
 import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
@@ -129,30 +129,41 @@ class _Cells(dict[str, float]):
 
 @contextmanager
 def opened(path: str, atoms: Sequence[str]) -> Iterator[EvidenceFile]:
-    """Give a file of evidence about these atoms, or standard input if it is called ``-``."""
-    name = shared.name_of(path)
+    """Give a file of evidence about these atoms, packed or not, or standard input if it is called ``-``."""
+    from lbm.knowledge.packed import as_path, file_error, path_shown
+
     if path == "-":
         if sys.stdin is None:
             raise FileError("cannot read standard input: it is closed")
-        yield _read(sys.stdin.buffer, name, None, atoms)
+        yield _read(sys.stdin.buffer, shared.STANDARD_INPUT, None, atoms)
         return
+    where = as_path(path)
     try:
-        where = Path(path)
         file = where.open("rb")
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+    except OSError as error:
+        raise file_error("read", path, error) from None
     with file:
-        size = where.stat().st_size if where.is_file() else None
-        yield _read(file, name, size, atoms)
+        yield _read(file, path_shown(path), where.stat().st_size or None, atoms, where.suffix.lower())
 
 
-def _read(file: IO[bytes], name: str, size: int | None, atoms: Sequence[str]) -> EvidenceFile:
+def _read(
+    file: IO[bytes], name: str, size: int | None, atoms: Sequence[str], ending: str = ""
+) -> EvidenceFile:
+    from lbm.knowledge import packed
+
     done = [0]
-    lines = _lines_of(file, name, done)
+    stream: Any = io.BufferedReader(file) if isinstance(file, io.BytesIO) else file
+    if packed.is_packed(stream.peek(8)[:8]) or ending in packed.PACKED:
+        stream = packed.opened(stream, name, ending=ending)
+    lines = _lines_of(stream, name, done)
     for number, line in lines:
         columns = tuple(_cells(line, number, name))
         _check(columns, name, atoms)
-        return EvidenceFile(name, columns, size, _not_empty(lines, name, columns), lambda: done[0])
+
+        def read() -> int:
+            return stream.file.taken if isinstance(stream, packed.Unpacked) else done[0]
+
+        return EvidenceFile(name, columns, size, _not_empty(lines, name, columns), read)
     raise FileError(f"{name}: expected a line with the names of atoms, found nothing")
 
 
@@ -176,7 +187,11 @@ def _lines_of(file: IO[bytes], name: str, done: list[int]) -> Iterator[tuple[int
         try:
             data = file.readline(MAX_LINE + 1)
         except OSError as error:
-            raise FileError(f"cannot read {name}: {error.strerror or error}") from error
+            raise (
+                error
+                if isinstance(error, FileError)
+                else FileError(f"cannot read {name}: {error.strerror or error}")
+            ) from error
         if not data:
             return
         number += 1
@@ -238,8 +253,11 @@ def check_plain(file: str, rows: str | None, out: str | None, **asked: Any) -> N
     if file == rows == "-":
         raise typer.BadParameter("standard input can be the theory or the evidence, not both")
     shared.check_place(out)
-    if out is not None and Path(out).suffix.lower() != ".csv":
-        raise FileError(f"cannot write {out}: expected a name that ends in .csv")
+    if out is not None:
+        from lbm.knowledge.packed import bare_name
+
+        if bare_name(out).suffix.lower() != ".csv":
+            raise FileError(f"cannot write {out}: expected a name that ends in .csv, or in .csv.gz")
 
 
 def answer_rows(
