@@ -74,7 +74,7 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _Summed:
     """A variable summed out, given those in ``scope``.
 
     ``chance``: how likely its values are, an axis for them before those of the scope and of the rows; without
@@ -107,7 +107,7 @@ class _Choice:
 @dataclass(frozen=True, slots=True)
 class _Swept:
     logs: Floats  # of the sum over all worlds, for each row
-    steps: list[_Step]
+    steps: list[_Summed]
     fixed: dict[int, Ints]  # variables that were seen, with the value of each row
 
 
@@ -452,7 +452,7 @@ class Tables:
         steps: bool,
     ) -> _Swept:
         """Sweep in plain floating point."""
-        found: list[_Step] = []
+        found: list[_Summed] = []
         logs = np.zeros(rows)
         for table, summed in self._messages(held, evidence, fixed, add=np.add, scaled=logs):
             if steps and table.scope:
@@ -460,7 +460,7 @@ class Tables:
                 with np.errstate(invalid="ignore"):
                     chance = part / summed
                 np.nan_to_num(chance, copy=False, nan=0.0)
-                found.append(_Step(table.scope[0], table.scope[1:], chance))
+                found.append(_Summed(table.scope[0], table.scope[1:], chance))
             if summed.ndim == 1:
                 with np.errstate(divide="ignore"):
                     logs += np.log(summed)
@@ -476,7 +476,7 @@ class Tables:
         steps: bool,
     ) -> _Swept:
         """Sweep in logarithms."""
-        found: list[_Step] = []
+        found: list[_Summed] = []
         logs = np.zeros(rows)
         sums = self._messages(held, evidence, fixed, add=np.logaddexp, times=np.add)
         for table, summed in sums:
@@ -485,7 +485,7 @@ class Tables:
                 with np.errstate(invalid="ignore"):
                     chance = np.exp(part - summed)
                 np.nan_to_num(chance, copy=False, nan=0.0)
-                found.append(_Step(table.scope[0], table.scope[1:], chance))
+                found.append(_Summed(table.scope[0], table.scope[1:], chance))
             if summed.ndim == 1:
                 logs += summed
         return _Swept(logs, found, fixed)
