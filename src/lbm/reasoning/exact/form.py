@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,7 @@ class EvidenceRows:
         """Return what worlds are multiplied by where an atom is false and true, shape (rows, 2) for each.
 
         In a group: p where an atom that something was seen of is true, and else (1 - p)·(1 - p')··· of all
-        that something was seen of.
+        that something was seen of. An atom seen true, p = 1, leaves nothing to the others.
         """
         place = {name: i for i, name in enumerate(self.names)}
         found: dict[str, Floats] = {}
@@ -48,31 +49,52 @@ class EvidenceRows:
             if not any(name in place for name in group):
                 continue
             nothing = np.full(len(self), np.nan)
-            seen = np.stack([self.values[:, place[n]] if n in place else nothing for n in group], axis=1)
+            seen = np.stack([self.values[:, place[n]] if n in place else nothing for n in group])
             known = ~np.isnan(seen)
-            others = np.prod(np.where(known, 1.0 - seen, 1.0), axis=1)
-            true = np.where(known, seen, others[:, None])
+            others = np.prod(np.where(known, 1.0 - seen, 1.0), axis=0)
+            true = np.where(known, seen, others)
+            sure = seen == 1.0
+            true[sure.sum(axis=0) > sure] = 0.0  # where another is sure
             for i, name in enumerate(group):
-                found[name] = np.stack([np.ones(len(self)), true[:, i]], axis=1)
+                found[name] = np.stack([np.ones(len(self)), true[i]]).T
         for name, i in place.items():
             if name not in found:
-                true = self.values[:, i]
-                unknown = np.isnan(true)
-                pair = np.stack([1.0 - true, true], axis=1)
-                pair[unknown] = 1.0
-                found[name] = pair
+                pair = np.empty((2, len(self)))  # rows last, as passes have them
+                pair[1] = self.values[:, i]
+                pair[0] = 1.0 - pair[1]
+                pair[:, np.isnan(pair[1])] = 1.0
+                found[name] = pair.T
         return found
 
 
 class CompiledForm:
-    """A theory, taken apart, its components ready for passes; ``groups`` are those of the whole theory."""
+    """A theory, taken apart, its components ready for passes.
 
-    def __init__(self, split: Split, budget: Budget, groups: Sequence[Sequence[str]] | None = None) -> None:
+    ``groups`` are those of the whole theory. Components that are ready in ``like`` are not made ready again.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        budget: Budget,
+        groups: Sequence[Sequence[str]] | None = None,
+        like: CompiledForm | None = None,
+    ) -> None:
         self.split = split
-        self.parts: list[Tables | ByCircuit] = [ready(component, budget) for component in split.components]
+        known = {} if like is None else dict(zip(like.split.components, like.parts, strict=True))
+        self.parts: list[Tables | ByCircuit] = [
+            known[component] if component in known else ready(component, budget)
+            for component in split.components
+        ]
         if groups is None:
             groups = [group for component in split.components for group in groups_of(component)]
         self.groups = groups
+
+    def within(self, budget: Budget) -> CompiledForm:
+        """Return the same, for questions that have this much time."""
+        found = copy(self)
+        found.parts = [part.within(budget) for part in self.parts]
+        return found
 
     def log_sums(self, rows: EvidenceRows, temperature: float = 1.0) -> Floats:
         """Return log Z of each row, Z = Σ (weight of what was seen)·exp(score(x)/τ); -inf: no world."""
@@ -88,21 +110,21 @@ class CompiledForm:
         """Return log Z of each row, and P(atom | row), shape (rows, atoms); nan where no world is left."""
         weights = rows.weights(self.groups)
         score, logs = self._outside(weights, len(rows))
-        chances = dict[str, Floats]()
+        place = {name: i for i, name in enumerate(self.split.atoms)}
+        table = np.empty((len(rows), len(place)))
         for name, value in self.split.fixed.items():
-            chances[name] = np.full(len(rows), float(value))
+            table[:, place[name]] = value
         for name in self.split.free:
-            pair = weights.get(name, np.ones((1, 2)))
-            with np.errstate(invalid="ignore"):
-                chances[name] = np.broadcast_to(pair[:, 1] / pair.sum(axis=1), len(rows))
+            table[:, place[name]] = 0.5
+            if name in weights:
+                with np.errstate(invalid="ignore"):
+                    table[:, place[name]] = weights[name][:, 1] / weights[name].sum(axis=1)
         for component, part in zip(self.split.components, self.parts, strict=True):
             offset, more, found = part.all_marginals(self.split.scale, temperature, _some(weights, component))
             score += offset
             logs = logs + more
-            for i, name in enumerate(component.atoms):
-                chances[name] = np.broadcast_to(found[:, i], len(rows))
+            table[:, [place[name] for name in component.atoms]] = found
         logs = logs + exponent(score, self.split.scale, temperature)
-        table = np.stack([chances[name] for name in self.split.atoms], axis=1)
         table[np.isneginf(logs)] = np.nan
         return logs, table
 

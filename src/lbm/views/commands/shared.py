@@ -122,6 +122,18 @@ Query = Annotated[str, Argument(metavar="QUERY", help="Any formula, as in 'n -> 
 Given = Annotated[
     str | None, Option("--given", metavar="FORMULA", help="Evidence: any formula, as in 'n & ~p'.")
 ]
+Rows = Annotated[
+    str | None,
+    Option(
+        "--rows",
+        metavar="ROWS",
+        help="A CSV file of evidence, or - for standard input: atoms in its first line, then a row a line.",
+    ),
+]
+Answers = Annotated[
+    str | None,
+    Option("-o", "--out", metavar="OUT", help="With --rows: a CSV file; by default standard output."),
+]
 Project = Annotated[
     str | None,
     Option("--project", metavar="ATOMS", help="Only these atoms, as in a,b: worlds that agree are one."),
@@ -466,7 +478,7 @@ def working(what: str) -> AbstractContextManager[object]:
 
 @contextmanager
 def bar(
-    what: str, total: float, *columns: str, stays: bool = False, **fields: Any
+    what: str, total: float | None, *columns: str, stays: bool = False, **fields: Any
 ) -> Iterator[Callable[..., object]]:
     """Give what is called with how much is done: on a terminal it moves a bar, in a pipe it does nothing.
 
