@@ -446,7 +446,7 @@ class _Search:
         They were connected, so each part has one of those that were near what is gone. Fragments grow from
         these, in turns, until all but one are whole parts: the last is the rest, however large.
         """
-        pairs, around, atoms_of = self.pairs, self.around, self.atoms_of
+        pairs, near, around, atoms_of = self.pairs, self.near, self.around, self.atoms_of
         fragments: deque[tuple[int, int, int]] = deque()  # bits reached, those looked at, their clauses
         parts = []
         taken = 0
@@ -466,13 +466,18 @@ class _Search:
                 low = todo & -todo
             looked |= low
             v = low.bit_length() - 1
-            new = pairs[v]
-            more = around[v] & active & ~clauses
-            clauses |= more
-            while more:
-                low = more & -more
-                more ^= low
-                new |= atoms_of[low.bit_length() - 1]
+            more = around[v] & active
+            if more == around[v]:  # they are all left
+                new = near[v]
+                clauses |= more
+            else:
+                new = pairs[v]
+                more &= ~clauses
+                clauses |= more
+                while more:
+                    low = more & -more
+                    more ^= low
+                    new |= atoms_of[low.bit_length() - 1]
             new &= free & ~reached
             reached |= new
             if new & taken:
