@@ -143,8 +143,9 @@ def test_the_glossary_has_each_word_once() -> None:
     assert len({word.lower() for word in words}) == len(words)
 
 
-def test_limits_of_the_text_format_have_the_values_the_page_says() -> None:
-    rows = re.findall(r"^\| `([\w.]+\.MAX_\w+)` \| ([\d,e]+) \|", page("text-format.md"), re.MULTILINE)
+def test_limits_of_what_is_read_have_the_values_the_pages_say() -> None:
+    text = page("text-format.md") + page("formats.md")
+    rows = re.findall(r"^\| `([\w.]+\.MAX_\w+)` \| ([\d,e]+) \|", text, re.MULTILINE)
     for name, value in rows:
         assert Decimal(str(find(name))) == Decimal(value.replace(",", ""))
     homes = [module.name for module in pkgutil.iter_modules(lbm.knowledge.__path__, "lbm.knowledge.")]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-MOST = 18
-"""Files of the package that `lbm ask` on four formulae enters; 30 before all parts shared one problem."""
+MOST = 19
+"""Files of the package that `lbm ask` on four formulae enters; 30 before all parts shared one problem,
+and 18 before files could be packed."""
 
 
 def walked(*order):

@@ -25,6 +25,7 @@ from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.sampling import runs as sampling_runs
 from lbm.reasoning.sampling.diagnostics import wilson
 from lbm.reasoning.sampling.runs import Limits
+from lbm.reasoning.solvers import aside
 from tests.certainty.theories import BENIGN, HARD, KINDS, Case, make
 
 SWEEPS = 2048
@@ -150,6 +151,7 @@ def only_chains(atoms: int, sweeps: int = SWEEPS) -> Iterator[None]:
         for name in ("probability", "marginals", "draw", "log_partition"):
             stack.enter_context(mock.patch.object(Exact, name, too_much))
         stack.enter_context(mock.patch.object(trees, "MAX_ENTRIES", 0))
+        stack.enter_context(mock.patch.object(aside, "ganak_installed", return_value=False))
         limits = partial(Limits, updates=64 * max(1, atoms) * sweeps)
         stack.enter_context(mock.patch.object(sampling_runs, "Limits", limits))
         yield

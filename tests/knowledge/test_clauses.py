@@ -5,6 +5,7 @@ import itertools
 import pickle
 import random
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -282,3 +283,12 @@ def test_definitions_of_many_formulae_do_not_pay_for_their_common_part_again():
 
     once, many = seconds(2000, 1), seconds(2, 2000)
     assert seconds(2000, 2000) < 10 * max(once + many, 0.05)
+
+
+@given(
+    rows=st.lists(st.lists(st.sampled_from([1, -1, 2, -2, 3, -3]), max_size=4), max_size=8),
+    digits=st.integers(0, 2),
+)
+def test_statements_made_at_once_are_those_made_one_by_one(rows, digits):
+    clauses = replace(Clauses.of(rows, list(range(len(rows))), atoms=("a", "b", "c")), digits=digits)
+    assert clauses.statements() == list(clauses)

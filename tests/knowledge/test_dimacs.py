@@ -2,6 +2,9 @@
 
 import contextlib
 import io
+import math
+import pickle
+from decimal import Decimal
 from unittest.mock import patch
 
 import numpy as np
@@ -10,11 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pysat.formula import CNF, WCNF
 
+import lbm
 from lbm.errors import LbmError, ParseError, WeightError
 from lbm.knowledge import dimacs
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.dimacs import MAX_ATOMS, MAX_WHOLE_WEIGHT, read_clauses, write_cnf, write_wcnf
 from lbm.knowledge.formula import FALSE, atom_name
+from lbm.knowledge.theory import Theory
+from lbm.knowledge.wire import read_theory, write_theory
 
 literals = st.integers(1, 9).flatmap(lambda number: st.sampled_from([number, -number]))
 rows = st.lists(st.lists(literals, max_size=5), max_size=12)
@@ -47,6 +53,59 @@ def refusal(text, reader=cnf):
     with pytest.raises(ParseError) as caught:
         reader(text, source="file")
     return caught.value
+
+
+# --- decimals ------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.integers(1, 2**62) | st.decimals(0, 50, places=3).filter(bool), st.lists(literals)
+        ),
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_decimal_weights_are_read_exactly_in_both_forms(clauses, old):
+    top = MAX_WHOLE_WEIGHT
+    begin = f"p wcnf 9 {len(clauses)} {top}\n" if old else "c newer\n"
+    if not clauses and not old:
+        return
+    hard = str(top) if old else "h"
+    lines = [" ".join([hard if w is None else str(w), *map(str, row), "0"]) for w, row in clauses]
+    theory = read_theory(begin + "\n".join(lines), format="wcnf")
+    assert theory.weights == [weight for weight, _ in clauses]
+    assert [statement.weight for statement in theory] == theory.weights
+    if max(theory.clauses.weights.tolist(), default=0) <= MAX_WHOLE_WEIGHT:
+        scale = 10**theory.clauses.digits
+        known = [None if weight is None else weight * scale for weight in theory.weights]
+        assert read_theory("".join(write_theory(theory, "wcnf")), format="wcnf").weights == known
+    else:
+        with pytest.raises(WeightError, match="MAX_WHOLE_WEIGHT"):
+            write_theory(theory, "wcnf")
+
+
+def test_scores_and_best_worlds_of_decimal_weights_are_exact():
+    theory = read_theory("0.1 1 0\n0.2 1 0\n.3 -1 2 0\n1e-3 -2 0\n2 2 0\nh 1 -2 0", format="wcnf")
+    assert theory.clauses is not None
+    world = {"x1": True, "x2": True}
+    assert theory.score(world) == Decimal("2.6")
+    found = lbm.best(theory)
+    assert (found.world, found.satisfied, found.lost) == (world, Decimal("2.6"), Decimal("0.001"))
+    assert found.optimal
+    right = [0.001 + 0.3, 0.3, 0.301, 2.6]  # of worlds 00, (01 breaks h), 10, 11
+    z = math.exp(0.301) + math.exp(0.301) + math.exp(2.6)
+    assert lbm.log_partition(theory) == pytest.approx(math.log(z), abs=1e-12), right
+    assert theory.all_hard().weights == [None] * 6
+    assert pickle.loads(pickle.dumps(theory)) == theory
+    formulae = Theory([(statement.weight, statement.formula) for statement in theory], atoms=theory.atoms)
+    assert formulae == theory
+
+
+def test_an_old_file_may_say_that_decimals_are_hard():
+    theory = read_theory("p wcnf 2 3 4\n4.5 1 0\n3.5 2 0\n4 -2 0", format="wcnf")
+    assert theory.weights == [None, Decimal("3.5"), None]
 
 
 # --- what is accepted ----------------------------------------------------------------------------
@@ -255,8 +314,13 @@ def test_a_cnf_that_is_wrong_is_refused_with_its_place(text, line, column, messa
         (f"p wcnf 2 1 {2**70}\n{2**71} 1 2 0", 2, 1, "is too large"),
         ("h 1 0\n0 1 2 0", 2, 1, "a clause of weight 0 says nothing"),
         ("p wcnf 2 1 9\n0 1 2 0", 2, 1, "a clause of weight 0 says nothing"),
-        ("h 1 0\n2.5 1 2 0", 2, 1, f"weights here are whole, up to {MAX_WHOLE_WEIGHT}"),
-        ("h 1 0\n1e3 1 2 0", 2, 1, "the .lbm format takes decimals"),
+        ("h 1 0\n2 1.5 2 0", 2, 3, "expected a whole number, found 1.5"),
+        ("h 1 0\n0.5 1 2e0 0", 2, 7, "expected a whole number, found 2e0"),
+        ("h 1 0\n-0.5 1 2 0", 2, 1, "expected a whole number, found -0.5"),
+        ("h 1 0\n1e101 1 2 0", 2, 1, "a weight lies between 1e-100 and 1e100 (limit MAX_WEIGHT), got 1E+101"),
+        ("h 1 0\n0.00 1 2 0", 2, 1, "a clause of weight 0 says nothing"),
+        ("h 1 0\nnan 1 2 0", 2, 1, "expected h or a whole number, found 'nan'"),
+        ("h 1 0\n1.5.5 1 2 0", 2, 1, "expected h or a whole number, found '1.5.5'"),
         ("h 1 2\nh 1 0", 2, 1, "h inside a clause"),
         ("h1 2 0", 1, 1, "expected h or a whole number, found 'h1'"),
         ("1 2h 0", 1, 3, "found '2h'"),

@@ -18,9 +18,10 @@ from pysat.solvers import Solver
 from sympy.logic.boolalg import ITE, Nand, Nor, Xnor
 
 from lbm.errors import FileError, LbmError, LimitExceeded, MissingExtra, ParseError, WeightError
-from lbm.knowledge import wire
+from lbm.knowledge import packed
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import FALSE, TRUE, atmost, atom, conjunction, exactly
+from lbm.knowledge.packed import write_whole
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.weighted import MAX_CELLS, weighted_clauses
@@ -33,7 +34,6 @@ from lbm.knowledge.wire import (
     sniff_format,
     to_sympy,
     write_theory,
-    write_whole,
 )
 from tests.oracles import score_and_hard, truth, worlds
 from tests.strategies import awkward_names, formulae, theories
@@ -233,7 +233,7 @@ def test_an_unknown_ending_without_a_telling_line_says_what_was_expected():
     with pytest.raises(ParseError, match=r"a\.foo: expected .*\.lbm, \.cnf or \.wcnf.*'\.foo'"):
         sniff_format("a -> b", "a.foo")
     with pytest.raises(ParseError, match="UTF-8"):
-        sniff_format(b"\x1f\x8b\x08\0\0", "a.cnf.gz")
+        sniff_format(b"\x1f\x8b\x08\0\0", "a.bin.gz")
 
 
 def test_an_unknown_format_is_refused():
@@ -344,7 +344,7 @@ def test_a_file_we_may_not_read_or_write_is_an_error_of_ours(tmp_path, monkeypat
 
 
 def test_a_file_that_never_ends_is_refused_by_a_named_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(wire, "MAX_BYTES", 10)
+    monkeypatch.setattr(packed, "MAX_BYTES", 10)
     (tmp_path / "t.lbm").write_text("a -> b -> c -> d")
     with pytest.raises(LimitExceeded, match="MAX_BYTES"):
         load_theory(tmp_path / "t.lbm")

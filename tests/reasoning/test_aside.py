@@ -378,6 +378,7 @@ def test_the_process_ends_when_its_caller_is_killed(task, tmp_path):
         textwrap.dedent(f"""
             import random, subprocess, sys, time
             from lbm.knowledge.clauses import Clauses
+            from lbm.reasoning.budget import Budget
             from lbm.reasoning.solvers import aside
             started = subprocess.Popen
             def started_and_said(*args, **options):

@@ -18,7 +18,8 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning import problem, proof, reasoner
 from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import Budget
-from lbm.reasoning.exact import tables, trees
+from lbm.reasoning.exact import buckets as tables
+from lbm.reasoning.exact import trees
 from lbm.reasoning.exact.apart import Component, take_apart
 from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.exact.whole import How

@@ -19,6 +19,7 @@ from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.sampling import estimates, targets
 from lbm.reasoning.sampling.diagnostics import wilson
 from lbm.reasoning.sampling.runs import MOST, Limits
+from lbm.reasoning.solvers import aside
 from tests.oracles import Oracle
 from tests.reference.intervals import jeffreys
 
@@ -118,6 +119,7 @@ def test_wells_that_chains_do_not_leave_are_left_by_way_of_the_heat():
 
 def test_chains_that_do_not_agree_are_tempered_without_being_asked(monkeypatch):
     monkeypatch.setattr(Exact, "probability", too_much)
+    monkeypatch.setattr(aside, "ganak_installed", lambda: False)
     monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     theory = FROZEN["far apart"][0]
     answer = lbm.ask(theory, "a", seed=0)

@@ -30,12 +30,13 @@ from lbm.knowledge.formula import (
 )
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
+from lbm.reasoning.exact import buckets as elimination
 from lbm.reasoning.exact import tables, whole
-from lbm.reasoning.exact import tables as elimination
 from lbm.reasoning.exact.apart import take_apart
 from lbm.reasoning.exact.batches import Batches
 from lbm.reasoning.exact.blocks import truth_table
 from lbm.reasoning.exact.questions import METHODS, Exact
+from lbm.reasoning.exact.rows import few
 from tests.oracles import PRECISE, Oracle, truth
 from tests.strategies import formulae, theories
 
@@ -486,7 +487,7 @@ def test_the_first_models_of_many_are_found_without_listing_the_others(seed, wid
     parts = [atom(a) | ~atom(b) | atom(c) for a, b, c in zip(order, order[1:], order[2:], strict=False)]
     theory = Theory(parts, atoms=names)
     kept = None if width == 4 or rng.random() < 0.5 else rng.sample(names, 20)
-    assert not tables.few(count(theory, project=kept), 50)
+    assert not few(count(theory, project=kept), 50)
     found = models(theory, project=kept, limit=50, method="elimination")
     assert rows(found) == rows(models(theory, project=kept, limit=50, method="enumeration"))
 
@@ -497,6 +498,7 @@ def narrow(monkeypatch):
     monkeypatch.setattr(whole, "QUICK", 1)
     monkeypatch.setattr(whole, "LIMIT", 2)
     monkeypatch.setattr(elimination, "WIDTH", 1)
+    monkeypatch.setattr(tables, "MAX_TABLE", 4)
     monkeypatch.setattr(whole, "MAX_CUBES", 2)
 
 
@@ -538,6 +540,7 @@ def test_no_world_is_found_case_by_case_either(narrow):
 def test_random_clauses_over_40_atoms_are_counted_case_by_case_as_a_solver_counts_them(monkeypatch):
     """MiniSat lists the models of a 3-CNF of 40 atoms, ratio 3.6, and blocks each."""
     monkeypatch.setattr(elimination, "WIDTH", 8)
+    monkeypatch.setattr(tables, "MAX_TABLE", 1 << 8)
     clauses, names = random_clauses(random.Random(4), 40, 144)
     theory = Theory(clauses, atoms=names)
     with Solver("minisat22") as solver:
@@ -619,7 +622,7 @@ def test_independent_parts_are_counted_and_asked_apart():
 
 def test_a_disjunction_too_large_to_ask_is_asked_through_its_negation(monkeypatch):
     """Limits that allow one triangle: the disjunction joins them all, its negation leaves them apart."""
-    monkeypatch.setattr(elimination, "WIDTH", 1)
+    monkeypatch.setattr(tables, "MAX_TABLE", 8)
     for name, value in {"QUICK": 3, "LIMIT": 3, "MAX_CUBES": 3, "MAX_CASES": 0}.items():
         monkeypatch.setattr(whole, name, value)
     theory = Theory([f"exactly(1, a{i}, b{i}, c{i})" for i in range(8)])

@@ -17,6 +17,7 @@ THEORIES = {
     "soft": "2: a -> b\n1.5: b ^ c\n0.5: ~a | c\n-1: d & e\n3: exactly(1, a, d, f)",
     "mixed": "exactly(1, a, b, c)\n2: a -> d\n1: d ^ e ^ f\ne | f | g",
     "free atoms": "atoms a, b, c, d, e\na | b",
+    "settled": "a | b\nc\n5: c\n-7.5: true\n2: c & d\n100: ~c",
 }
 
 

@@ -21,6 +21,7 @@ from lbm.reasoning.answers import number
 from lbm.reasoning.exact import apart, trees, whole
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.sampling import estimates, runs
+from lbm.reasoning.solvers import aside
 from tests.oracles import Oracle, truth
 from tests.strategies import formulae, theories
 
@@ -312,6 +313,7 @@ def test_new_evidence_works_out_only_the_components_it_mentions(monkeypatch):
 
 
 def test_a_question_past_exact_methods_is_sampled_and_says_so(monkeypatch):
+    monkeypatch.setattr(aside, "ganak_installed", lambda: False)
     monkeypatch.setattr(apart, "MAX_FORMULAE", 10**6)
     monkeypatch.setattr(whole, "solver", refuse)
     monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
@@ -337,26 +339,9 @@ def refuse(*_):
     raise TooManyWorlds("too much", LIMIT=1)
 
 
-def test_pyganak_counts_what_is_past_our_own_methods(monkeypatch):
-    pytest.importorskip("pyganak")
-    theory = lbm.Theory.parse("a | b\nexactly(1, c, d, e)\na -> ~c\n5: d")
-    expected = [lbm.count(theory), lbm.count(theory, given="a ^ d"), lbm.count(theory, project=["a", "d"])]
-    monkeypatch.setattr(whole, "solver", refuse)
-    assert expected == [
-        Reasoner(theory).count(),
-        Reasoner(theory).count(given="a ^ d"),
-        Reasoner(theory).count(project=["a", "d"]),
-    ]
-    with pytest.raises(NoAnswer):
-        Reasoner(theory).count(seconds=1e-9)
-    monkeypatch.setattr(reasoner, "ganak_installed", lambda: False)
-    with pytest.raises(TooManyWorlds):
-        Reasoner(theory).count()
-
-
 @pytest.mark.parametrize("question", ["ask", "marginals", "sample", "count"])
 def test_exact_work_ends_when_the_time_is_over(question, monkeypatch):
-    monkeypatch.setattr(reasoner, "ganak_installed", lambda: False)
+    monkeypatch.setattr(aside, "ganak_installed", lambda: False)
     rng = np.random.default_rng(1)
     clauses = [rng.choice(58, 3, replace=False) for _ in range(170)]
     theory = Theory([disjunction(~atom(f"x{i}") if i % 2 else atom(f"x{i}") for i in c) for c in clauses])

@@ -225,7 +225,7 @@ def test_rules_may_name_the_members_of_some_domains():
 
 
 def test_bad_input_is_one_line(tmp_path):
-    with pytest.raises(FileError, match="cannot read the rules"):
+    with pytest.raises(FileError, match=r"cannot read .*none\.lbm: No such file"):
         ground(tmp_path / "none.lbm")
     with pytest.raises(ParseError, match="which is empty"):
         ground(ORDER)

@@ -17,8 +17,11 @@ import pytest
 from lbm import Reasoner, Theory, ask, best, marginals, models, sample, uniformity
 from lbm.errors import TooManyWorlds
 from lbm.logic import sdnf
+from lbm.reasoning import reasoner
 from lbm.reasoning.answers import Best, Estimate, Marginals
+from lbm.reasoning.beside import Counted
 from lbm.reasoning.exact.questions import Exact
+from lbm.reasoning.solvers import aside
 from lbm.views.commands import shared
 from lbm.views.entry import main
 
@@ -562,6 +565,13 @@ def test_log_partition_that_cannot_be_summed_is_estimated_and_says_so(lbm, told,
 
     right = float(lbm("log-partition", "mixed.lbm")[1][0])
     monkeypatch.setattr(Exact, "log_partition", too_much)
+    with monkeypatch.context() as counted:
+        counted.setattr(aside, "ganak_installed", lambda: True)
+        counted.setattr(reasoner, "log_partition_beside", lambda *_: Counted(right))
+        assert lbm("log-partition", "mixed.lbm") == (0, [str(right)], "lbm: exact, by Ganak\n")
+        _, found = told("log-partition", "mixed.lbm")
+        assert (found["log_partition"], found["error"], found["note"]) == (right, 0.0, "by Ganak")
+    monkeypatch.setattr(aside, "ganak_installed", lambda: False)
     status, (line,), err = lbm("log-partition", "mixed.lbm", "--seed", "0")
     value, error = map(float, line.split(" ± "))
     assert status == 0

@@ -566,7 +566,7 @@ def test_standard_input_that_is_closed_broken_or_endless_is_one_line(lbm, monkey
     assert lbm("check", "-")[2] == ["lbm: cannot read standard input: it is closed"]
     monkeypatch.setattr(sys, "stdin", Broken())
     assert lbm("check", "-")[2] == ["lbm: cannot read standard input: Input/output error"]
-    monkeypatch.setattr("lbm.knowledge.wire.MAX_BYTES", 10)
+    monkeypatch.setattr("lbm.knowledge.packed.MAX_BYTES", 10)
     status, _, err = lbm("check", "-", stdin=b"a" * 100)
     assert (status, len(err)) == (2, 1)
     assert "MAX_BYTES" in err[0]

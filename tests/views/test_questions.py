@@ -6,8 +6,8 @@ import pytest
 
 import lbm
 from lbm.errors import ParseError, UnknownAtom
-from lbm.reasoning import reasoner
 from lbm.reasoning.exact import apart
+from lbm.reasoning.solvers import aside
 from lbm.views.entry import main
 
 
@@ -98,7 +98,7 @@ def test_a_wrong_question_is_one_line_and_exit_2(theory, command, options, messa
 
 def test_a_theory_too_large_to_answer_exactly_is_exit_3(theory, capsys, monkeypatch):
     monkeypatch.setattr(apart, "MAX_FORMULAE", 1)
-    monkeypatch.setattr(reasoner, "ganak_installed", lambda: False)
+    monkeypatch.setattr(aside, "ganak_installed", lambda: False)
     assert main(["count", theory]) == 3
     assert "(limit MAX_FORMULAE)" in capsys.readouterr().err
 

@@ -17,7 +17,7 @@ import numpy as np
 from lbm.datasets.chess import COORDINATES, PIECES, illegal_positions
 from lbm.datasets.dataset import Seed
 from lbm.errors import FileError
-from lbm.knowledge.wire import write_whole
+from lbm.knowledge.packed import write_whole
 from lbm.relations.problem import RelationalProblem, make_problem
 from lbm.relations.prolog.operators import Operators
 from lbm.relations.prolog.reader import read_clauses

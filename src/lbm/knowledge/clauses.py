@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, disjunction, make, postorder
-from lbm.knowledge.numbers import Weight
-from lbm.knowledge.parser import Statement
+from lbm.knowledge.numbers import Weight, unscaled
+from lbm.knowledge.parser import Statement, collection_paused
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +134,7 @@ class Clauses(Packed[Statement]):
 
     def _made(self, index: int, numbers: list[int]) -> Statement:
         formula = disjunction(self._literal(number) for number in numbers)
-        return Statement(formula, int(self.weights[index]) or None)
+        return Statement(formula, unscaled(int(self.weights[index]), self.digits) or None)
 
     def _literal(self, number: int) -> Formula:
         found = make("atom", self.atoms[abs(number) - 1], ())
@@ -197,6 +197,20 @@ class Clauses(Packed[Statement]):
             variables=max(self.variables, others.variables),
             groups=np.concatenate([self.owners, others.owners]),
         )
+
+    def statements(self) -> list[Statement]:
+        """Return all statements, made at once: in a fraction of the time that one after the other takes."""
+        literals: list[Formula] = [FALSE, *(make("atom", name, ()) for name in self.atoms)]
+        literals += [~found for found in literals[:0:-1]]  # at the place -i, from the end
+        weights = [unscaled(weight, self.digits) or None for weight in self.weights.tolist()]
+        found: list[Statement] = []
+        with collection_paused():
+            for row, weight in zip(self.rows(), weights, strict=True):
+                clause = literals[row[0]] if row else FALSE
+                for number in row[1:]:
+                    clause = make("or", None, (clause, literals[number]))
+                found.append(Statement(clause, weight))
+        return found
 
     def true_in(self, world: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Return which clauses are true in a world, shape (number of clauses,)."""

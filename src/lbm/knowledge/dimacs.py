@@ -11,13 +11,16 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from lbm.errors import LbmError, ParseError, WeightError
-from lbm.knowledge.clauses import Clauses
+from lbm.knowledge.clauses import Clauses, whole_numbers
 from lbm.knowledge.formula import RESERVED, quote
+from lbm.knowledge.numbers import Weight, digits_of, read_weight, whole
+from lbm.knowledge.original import Original
 from lbm.knowledge.parser import parse
 
 if TYPE_CHECKING:
@@ -38,12 +41,14 @@ _FIRST_COMMENT: Final = re.compile(rb"[ \t]*c[^\n]*")
 _COMMENT: Final = re.compile(
     rb"\n[ \t]*c[^\n]*"
 )  # a pattern that starts with a byte is found ten times faster
+_COUNTING: Final = re.compile(rb"\n[ \t]*(?:w|vp)(?!\S)[^\n]*")  # lines of counting.py
 _HEADER: Final = re.compile(rb"p(?!\S)[^\n]*")
 _NAMED: Final = re.compile(rb"^[ \t]*c[ \t]+atom[ \t]+([0-9]{1,40})[ \t]+([^\n]+)", re.MULTILINE)
-_SHOW: Final = re.compile(rb"^[ \t]*c[ \t]+p[ \t]+show(?!\S)([^\n]*)", re.MULTILINE)
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
-_WORD: Final = re.compile(rb"\S{0,41}")
 _DECIMAL: Final = re.compile(r"-?[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
+_UNSIGNED: Final = re.compile(
+    rb"(?<!\S)(?=[0-9.]*[.eE])(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?(?!\S)"
+)
 _GARBAGE: Final = {
     False: re.compile(rb"[^0-9\s-]|-(?![1-9])|(?<=\S)-"),
     True: re.compile(rb"[^0-9\sh-]|-(?![1-9])|(?<=\S)-|h(?=\S)|(?<=\S)h"),
@@ -64,7 +69,8 @@ def read_clauses(
     r"""Return the clauses of a ``.cnf`` text or, ``weighted``, of a ``.wcnf`` text in either form.
 
     What does not fit its header is an error; with ``lenient`` it is told to ``warn`` (by default
-    a Python warning) and read as it stands. What is no number is always an error.
+    a Python warning) and read as it stands. What is no number is always an error. Where weights are decimals,
+    those of the clauses are times 10^digits.
 
     Examples
     --------
@@ -72,7 +78,7 @@ def read_clauses(
     >>> [str(clause) for clause in clauses], clauses.weights.tolist()
     (['x1 | ~x2', '5: x2'], [0, 5])
     """
-    text = _Text(data, source, lenient, warn or warnings.warn)
+    text = Original(data, source, lenient, warn or warnings.warn)
     trailer = _TRAILER.search(data) if b"%" in data else None
     body = data[: trailer.start()] if trailer else data
     names = _read_names(body) if b"atom" in body else {}
@@ -80,9 +86,14 @@ def read_clauses(
     if first:
         body = b" " * first.end() + body[first.end() :]
     body = _COMMENT.sub(lambda found: b"\n".ljust(len(found[0])), body)
+    if not weighted and (b"w" in body or b"v" in body):
+        body = _COUNTING.sub(lambda found: b"\n".ljust(len(found[0])), b"\n" + body)[1:]
     header, body = _read_header(text, body, weighted)
 
     newer = weighted and header is None
+    decimals: dict[int, Weight] = {}
+    if weighted and (b"." in body or b"e" in body or b"E" in body):
+        body, decimals = _read_decimals(text, body)
     values = _read_numbers(text, body, with_hard=newer)
     if len(values) and values[-1] != 0:
         text.complain("the last clause does not end in 0", _place(body, len(values) - 1))
@@ -93,13 +104,16 @@ def read_clauses(
 
     zeros = np.flatnonzero(values == 0)
     places = np.flatnonzero(values)
-    weights = np.zeros(len(zeros), np.int64)
+    weights: NDArray[Any] = np.zeros(len(zeros), np.int64)
     starts = np.zeros(len(zeros) + 1, np.int64)
+    digits = 0
     # Before the j-th zero stand j zeros and, if there are weights, j + 1 of them; the rest are literals.
     starts[1:] = zeros - np.arange(len(zeros))
     if weighted:
         firsts = np.append(0, zeros[:-1] + 1) if len(zeros) else zeros
         weights = _read_weights(text, body, values, firsts, header)
+        if decimals:
+            weights, digits = _scaled(text, weights, decimals, _token_starts(body)[firsts], header)
         values[firsts] = 0
         places = np.flatnonzero(values)
         starts[1:] -= np.arange(1, len(zeros) + 1)
@@ -108,77 +122,16 @@ def read_clauses(
     if header is not None and header.clauses != len(zeros):
         promised = f"{header.clauses} clause{'' if header.clauses == 1 else 's'}"
         text.complain(f"the header promises {promised}, the file has {len(zeros)}", header.offset)
-    return Clauses(_name_atoms(number, names), literals.astype(np.int32), starts, weights)
+    return Clauses(_name_atoms(number, names), literals.astype(np.int32), starts, weights, digits=digits)
 
 
-def read_shown(data: bytes, atoms: tuple[str, ...], *, source: str | None = None) -> tuple[str, ...] | None:
-    r"""Return the atoms that lines ``c p show 1 2 0`` name: models are to be seen there; None: no such line.
-
-    >>> read_shown(b"c p show 3 1 0\np cnf 3 0", ("a", "b", "c"))
-    ('c', 'a')
-    """
-    shown: dict[str, None] = {}
-    lines = list(_SHOW.finditer(data)) if b"show" in data else []
-    for line in lines:
-        words = line[1].split()
-        for word in words[:-1] if words and words[-1] == b"0" else words:
-            number = int(word) if word.isdigit() and len(word) <= 9 else 0
-            if not 1 <= number <= len(atoms):
-                said = word[:40].decode(errors="replace")
-                text = _Text(data, source, False, warnings.warn)
-                raise text.error(
-                    f"expected atoms from 1 to {len(atoms)} to show, found {said!r}", line.start()
-                )
-            shown[atoms[number - 1]] = None
-    return tuple(shown) if lines else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """The text as given, and what is done about what is wrong in it."""
-
-    data: bytes
-    source: str | None
-    lenient: bool
-    warn: Callable[[str], object]
-
-    def error(self, message: str, offset: int) -> ParseError:
-        """Return an error that points at a place in the text."""
-        data = self.data
-        start = data.rfind(b"\n", 0, offset) + 1
-        end = data.find(b"\n", offset)
-        # The window may cut a character of several bytes in two, so nothing here insists on UTF-8.
-        before = data[max(start, offset - 60) : offset].decode(errors="replace")
-        after = data[offset : min(len(data) if end < 0 else end, offset + 40)].decode(errors="replace")
-        return ParseError(
-            message,
-            source=self.source,
-            line=data.count(b"\n", 0, offset) + 1,
-            column=len(data[start:offset].decode(errors="replace")) + 1,
-            excerpt="".join(sign if sign.isprintable() else " " for sign in before + after),
-            caret=len(before),
-        )
-
-    def complain(self, message: str, offset: int) -> None:
-        """Raise an error, or only warn if the reading is lenient."""
-        error = self.error(message, offset)
-        if not self.lenient:
-            raise error
-        self.warn(error.one_line())
-
-    def word(self, offset: int) -> str:
-        """Return what stands at ``offset``, up to the next blank; if it is long, its beginning."""
-        found = _WORD.match(self.data, offset)
-        word = found[0].decode(errors="replace") if found else ""
-        return word if len(word) <= 40 else word[:40] + "..."
-
-    def too_large(self, offset: int) -> ParseError:
-        """Return the error for a number that is past the limits."""
-        return self.error(
-            f"the number {self.word(offset)} is too large: at most {MAX_ATOMS} atoms (limit MAX_ATOMS), "
-            f"weights up to {MAX_WHOLE_WEIGHT} (limit MAX_WHOLE_WEIGHT)",
-            offset,
-        )
+def _too_large(text: Original, offset: int) -> ParseError:
+    """Return the error for a number that is past the limits."""
+    return text.error(
+        f"the number {text.word(offset)} is too large: at most {MAX_ATOMS} atoms (limit MAX_ATOMS), "
+        f"weights up to {MAX_WHOLE_WEIGHT} (limit MAX_WHOLE_WEIGHT)",
+        offset,
+    )
 
 
 def _token_starts(body: bytes) -> NDArray[np.int64]:
@@ -200,7 +153,7 @@ class _Header:
     offset: int
 
 
-def _read_header(text: _Text, body: bytes, weighted: bool) -> tuple[_Header | None, bytes]:
+def _read_header(text: Original, body: bytes, weighted: bool) -> tuple[_Header | None, bytes]:
     """Return what the header says, and the text with the header blanked."""
     found = [
         match
@@ -229,20 +182,25 @@ def _read_header(text: _Text, body: bytes, weighted: bool) -> tuple[_Header | No
     _, *words = found[0][0].decode(errors="replace").split()
     if words[:1] in (["cnf"], ["wcnf"]) and words[0] != kind:
         raise text.error(f"expected 'p {kind}', found 'p {words[0]}': read this text as .{words[0]}", offset)
+    if words[:1] in (["pcnf"], ["wpcnf"]) and not weighted:
+        kind, form = words[0], f"p {words[0]} ATOMS CLAUSES SHOWN"
+    most = 2 + (kind != "cnf")
     numbers = [int(word) for word in words[1:] if re.fullmatch("[0-9]{1,40}", word)]
-    if words[:1] != [kind] or len(numbers) != len(words) - 1 or not 2 <= len(numbers) <= 2 + weighted:
+    if words[:1] != [kind] or len(numbers) != len(words) - 1 or not 2 <= len(numbers) <= most:
         raise text.error(
             f"expected {form!r} with whole numbers, found {' '.join(['p', *words])[:60]!r}", offset
         )
     atoms, clauses, *top = numbers
     if atoms > MAX_ATOMS:
         raise text.error(f"at most {MAX_ATOMS} atoms (limit MAX_ATOMS), and the header says {atoms}", offset)
+    if not weighted:
+        return _Header(atoms, clauses, None, offset), body
     if top == [0]:
         raise text.error("hard clauses weigh at least 1, and the header says 0", offset)
     return _Header(atoms, clauses, top[0] if top else None, offset), body
 
 
-def _read_numbers(text: _Text, body: bytes, *, with_hard: bool) -> NDArray[np.int64]:
+def _read_numbers(text: Original, body: bytes, *, with_hard: bool) -> NDArray[np.int64]:
     """Return the numbers of the text; where ``h`` is allowed it becomes _HARD.
 
     NumPy reads blanks as 0, '- 3' as -3 and what is past 2^63 - 1 as that number, so everything is
@@ -265,23 +223,19 @@ def _read_numbers(text: _Text, body: bytes, *, with_hard: bool) -> NDArray[np.in
     if with_hard:
         large = body.find(b"%d" % _HARD)
         if large >= 0:
-            raise text.too_large(large)
+            raise _too_large(text, large)
         body = body.replace(b"h", b"%d" % _HARD)
     return np.fromstring(body, np.int64, sep=" ")
 
 
-def _garbage(text: _Text, body: bytes, with_hard: bool) -> ParseError:
+def _garbage(text: Original, body: bytes, with_hard: bool) -> ParseError:
     match = _GARBAGE[with_hard].search(body)
     assert match is not None, "this pattern and the checks on arrays say the same"
     before = body[max(0, match.start() - 40) : match.start()]
     offset = match.start() - len(before) + len(before.rstrip(b"-0123456789h"))
     word = text.word(offset)
     if re.search("[0-9]", word) and re.search("[.eE]", word) and _DECIMAL.fullmatch(word):
-        return text.error(
-            f"expected a whole number, found {word}: weights here are whole, up to {MAX_WHOLE_WEIGHT}; "
-            "the .lbm format takes decimals",
-            offset,
-        )
+        return text.error(f"expected a whole number, found {word}", offset)
     return text.error(f"expected {'h or ' * with_hard}a whole number, found {word!r}", offset)
 
 
@@ -292,7 +246,7 @@ def _empty_segments(values: NDArray[np.int64]) -> NDArray[np.bool_]:
     return zero
 
 
-def _without_zero_weights(text: _Text, body: bytes, values: NDArray[np.int64]) -> bytes:
+def _without_zero_weights(text: Original, body: bytes, values: NDArray[np.int64]) -> bytes:
     """Return the text with the clauses of weight 0 blanked, if the reading is lenient."""
     places = _token_starts(body)
     if not text.lenient:
@@ -315,7 +269,7 @@ def _without_zero_weights(text: _Text, body: bytes, values: NDArray[np.int64]) -
 
 
 def _read_weights(
-    text: _Text, body: bytes, values: NDArray[np.int64], firsts: NDArray[np.int64], header: _Header | None
+    text: Original, body: bytes, values: NDArray[np.int64], firsts: NDArray[np.int64], header: _Header | None
 ) -> NDArray[np.int64]:
     """Return the weight of each clause, 0 for the hard ones."""
     weights = values[firsts]
@@ -336,7 +290,7 @@ def _read_weights(
     for index, offset in zip(largest.tolist(), offsets.tolist(), strict=True):
         word = text.word(offset).lstrip("0")
         if word != str(MAX_WHOLE_WEIGHT) and (not hard[index] or word.startswith("-")):
-            raise text.too_large(offset)
+            raise _too_large(text, offset)
     negative = np.flatnonzero((weights < 0) & ~hard)
     if len(negative):
         place = _place(body, firsts[negative[0]])
@@ -344,8 +298,45 @@ def _read_weights(
     return np.where(hard, 0, weights)
 
 
+def _read_decimals(text: Original, body: bytes) -> tuple[bytes, dict[int, Weight]]:
+    """Return the text with 1 in place of decimals, or 0 for one that is 0, and the decimals by place."""
+    found: dict[int, Weight] = {}
+
+    def read(match: re.Match[bytes]) -> bytes:
+        try:
+            exact = Decimal(match[0].decode())
+            if exact:
+                found[match.start()] = read_weight(match[0].decode())
+        except WeightError as error:
+            raise text.error(error.one_line(), match.start()) from None
+        return (b"1" if exact else b"0").ljust(len(match[0]))
+
+    return _UNSIGNED.sub(read, body), found
+
+
+def _scaled(
+    text: Original,
+    weights: NDArray[np.int64],
+    decimals: dict[int, Weight],
+    offsets: NDArray[np.int64],
+    header: _Header | None,
+) -> tuple[NDArray[Any], int]:
+    """Return all weights times 10^digits, and digits, where some of them are decimals."""
+    clause = {offset: number for number, offset in enumerate(offsets.tolist())}
+    for offset in decimals:
+        if offset not in clause:
+            raise text.error(f"expected a whole number, found {text.word(offset)}", offset)
+    top = None if header is None else header.top
+    digits = max(digits_of(weight) for weight in decimals.values())
+    found = [weight * 10**digits for weight in weights.tolist()]
+    for offset, weight in decimals.items():
+        hard = top is not None and weight >= top
+        found[clause[offset]] = 0 if hard else whole(weight, digits)
+    return whole_numbers(found), digits
+
+
 def _count_atoms(
-    text: _Text,
+    text: Original,
     body: bytes,
     header: _Header | None,
     literals: NDArray[np.int64],
@@ -359,7 +350,7 @@ def _count_atoms(
             beyond = np.flatnonzero((literals > limit) | (literals < -limit))
             place = _place(body, places[beyond[0]])
             if limit == MAX_ATOMS:
-                raise text.too_large(place)
+                raise _too_large(text, place)
             text.complain(f"the literal {text.word(place)} is beyond the header's {limit} atoms", place)
     if header is not None:
         return max(largest, header.atoms)

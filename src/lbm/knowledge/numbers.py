@@ -140,3 +140,19 @@ def digits_of(weight: Weight) -> int:
 def whole(weight: Weight, digits: int) -> int:
     """Return a weight times 10^digits; of so many digits behind the point nothing is lost."""
     return int(Fraction(weight) * 10**digits)
+
+
+def unscaled(number: int, digits: int) -> Weight:
+    """Return a whole number divided by 10^digits, without a point if it needs none.
+
+    >>> unscaled(2500, 3), unscaled(3000, 3), unscaled(7, 0)
+    (Decimal('2.5'), 3, 7)
+    """
+    if not digits:
+        return number
+    scale: int = 10**digits
+    if not number % scale:
+        return number // scale
+    while not number % 10:
+        number, digits = number // 10, digits - 1
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -digits))

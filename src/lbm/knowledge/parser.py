@@ -131,7 +131,7 @@ def read_text(
                 raise ParseError(said)
     reader = _Reader(text, source, domains)
     reading = Reading(atoms=reader.atoms)
-    with _collection_paused():
+    with collection_paused():
         reader.refuse_long_lines()
         shapes: dict[str, list[Step] | None] = {}
         place, line = 0, 1
@@ -204,7 +204,7 @@ def _program(shape: str) -> list[Step] | None:
 
 
 @contextmanager
-def _collection_paused() -> Iterator[None]:
+def collection_paused() -> Iterator[None]:
     """Pause the collection of cycles: formulae have none, and looking for them takes time."""
     enabled = gc.isenabled()
     gc.disable()

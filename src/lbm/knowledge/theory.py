@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from lbm.errors import ParseError, WeightError
+from lbm.errors import ParseError, UnknownAtom, WeightError
 from lbm.knowledge.clauses import Clauses
-from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds, quote
-from lbm.knowledge.numbers import Weight, as_weight, exact_sum, magnitude
+from lbm.knowledge.formula import TRUE, Formula, atom_name, atoms_of, holds, make, quote
+from lbm.knowledge.numbers import Weight, as_weight, exact_sum, magnitude, unscaled
 from lbm.knowledge.parser import Statement, parse, read_text
 
 if TYPE_CHECKING:
@@ -23,12 +27,20 @@ if TYPE_CHECKING:
 ATOMS_PER_LINE: Final = 1000
 """Names on one ``atoms`` line of what we write: a line has its limit, a vocabulary has none."""
 
+LiteralWeights = Mapping[str, tuple[Fraction, Fraction]]
+"""What an atom weighs where it is true, and where it is false."""
+
+_NO_WEIGHTS: Final[LiteralWeights] = MappingProxyType({})
+_LAST: Final = Decimal("1e-15")  # the last digit of a logarithm of a weight
+_LOGS: Final = Context(prec=30)
+
 
 class Theory:
     """Formulae over named atoms; with a weight a formula is soft, without one hard.
 
-    Theories of the same atoms and statements are equal. ``shown`` is no part of what they say: a DIMACS file
-    may name atoms that models are projected to, unless a question says otherwise; None: all of them.
+    Theories of the same atoms, statements and literal weights are equal. ``shown`` is no part of what they
+    say: a DIMACS file may name atoms that models are projected to, unless a question says otherwise; None:
+    all of them. ``literal_weights`` are those of :func:`weighing`, by atom; most theories have none.
 
     Parameters
     ----------
@@ -49,11 +61,12 @@ class Theory:
     0
     """
 
-    __slots__ = ("_hash", "atoms", "shown", "statements")
+    __slots__ = ("_hash", "atoms", "literal_weights", "shown", "statements")
 
     atoms: tuple[str, ...]
     statements: Sequence[Statement]
     shown: tuple[str, ...] | None
+    literal_weights: LiteralWeights
     _hash: int | None
 
     def __init__(
@@ -65,7 +78,7 @@ class Theory:
         made = tuple(_statement(item) for item in statements)
         order = dict.fromkeys(atom_name(name) for name in atoms)
         order.update(dict.fromkeys(atoms_of(*(statement.formula for statement in made))))
-        self._fill(atoms=tuple(order), statements=made)
+        self._fill(atoms=tuple(order), statements=made, literal_weights=_NO_WEIGHTS)
 
     def _fill(self, **parts: object) -> None:
         for name in self.__slots__:
@@ -75,7 +88,7 @@ class Theory:
         raise AttributeError("a theory never changes: build another one")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Theory.from_parts, (self.atoms, self.statements, self.shown)
+        return _restored, (self.atoms, self.statements, self.shown, dict(self.literal_weights))
 
     @classmethod
     def from_parts(
@@ -83,10 +96,15 @@ class Theory:
         atoms: tuple[str, ...],
         statements: Sequence[Statement],
         shown: tuple[str, ...] | None = None,
+        *,
+        literal_weights: LiteralWeights = _NO_WEIGHTS,
     ) -> Theory:
-        """Return the theory with these parts as they are; every atom must be named in ``atoms``."""
+        """Return the theory with these parts as they are; every atom must be named in ``atoms``.
+
+        Statements that say what ``literal_weights`` mean, as :func:`weighing` adds them, must be among them.
+        """
         theory = cls.__new__(cls)
-        theory._fill(atoms=atoms, statements=statements, shown=shown)
+        theory._fill(atoms=atoms, statements=statements, shown=shown, literal_weights=literal_weights)
         return theory
 
     @classmethod
@@ -146,7 +164,8 @@ class Theory:
         """The weight of each statement, None for a hard one."""
         if self.clauses is None:
             return [statement.weight for statement in self]
-        return [weight or None for weight in self.clauses.weights.tolist()]
+        digits = self.clauses.digits
+        return [unscaled(weight, digits) or None for weight in self.clauses.weights.tolist()]
 
     def __len__(self) -> int:
         return len(self.statements)
@@ -160,6 +179,7 @@ class Theory:
         return (
             self.atoms == other.atoms
             and len(self) == len(other)
+            and self.literal_weights == other.literal_weights
             and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
         )
 
@@ -182,14 +202,18 @@ class Theory:
         """Return Σ w_i over the soft formulae true in ``world``, exactly."""
         packed = self.clauses
         if packed is not None:
-            return exact_sum(packed.weights[packed.true_in(world)].tolist())
+            return unscaled(sum(packed.weights[packed.true_in(world)].tolist()), packed.digits)
         return exact_sum(s.weight for s in self if s.weight is not None and holds(s.formula, world))
 
     def all_hard(self) -> Theory:
-        """Return the theory that demands every formula: weights are dropped."""
+        """Return the theory that demands every formula: weights are dropped, and so are those of literals."""
+        if self.literal_weights:
+            return unweighted(self).all_hard()
         packed = self.clauses
         if packed is not None:
-            return Theory.from_clauses(replace(packed, weights=0 * packed.weights), shown=self.shown)
+            return Theory.from_clauses(
+                replace(packed, weights=0 * packed.weights, digits=0), shown=self.shown
+            )
         return Theory.from_parts(self.atoms, tuple(replace(s, weight=None) for s in self), self.shown)
 
     def is_model(self, world: Mapping[str, Any]) -> bool:
@@ -198,6 +222,96 @@ class Theory:
         if packed is not None:
             return bool((packed.true_in(world) | (packed.weights != 0)).all())
         return all(holds(s.formula, world) for s in self if s.weight is None)
+
+
+def weighing(theory: Theory, weights: Mapping[str, tuple[Fraction, Fraction]]) -> Theory:
+    """Return the theory in which literals weigh something as well.
+
+    Parameters
+    ----------
+    weights
+        The weight of an atom where it is true, and where it is false: fractions from 0 up.
+
+    Notes
+    -----
+    The weight of a world is the product of those of its literals (weighted model counting), and the theory
+    says so: for weights p and q above 0 a soft literal of weight |ln p - ln q|, for one of 0 a hard one, and
+    a last soft ``true`` with what all worlds have in common, so that score(x) = ln(weight of x) to 14 digits.
+    The fractions stay beside that, in ``literal_weights``, and counts use them.
+
+    Examples
+    --------
+    >>> weights = {"a": (Fraction(1, 3), Fraction(2, 3)), "b": (Fraction(1), Fraction(0))}
+    >>> print(weighing(Theory(["a | b"]), weights))
+    a | b
+    0.693147180559945: ~a
+    b
+    -1.098612288668110: true
+    """
+    found = dict(theory.literal_weights)
+    known = set(theory.atoms)
+    for name, (positive, negative) in weights.items():
+        if name not in known:
+            raise UnknownAtom(name, theory.atoms)
+        for weight in (positive, negative):
+            if weight < 0:
+                raise WeightError(f"literals weigh 0 or more, got {weight} for {name!r}")
+        found[name] = Fraction(positive), Fraction(negative)
+    bare = unweighted(theory)
+    statements = bare.statements if bare.clauses is None else bare.clauses.statements()
+    return Theory.from_parts(
+        bare.atoms, (*statements, *_said(found)), bare.shown, literal_weights=MappingProxyType(found)
+    )
+
+
+def unweighted(theory: Theory) -> Theory:
+    """Return the theory without the weights of literals, and without what says them.
+
+    >>> weights = {"a": (Fraction(1, 3), Fraction(0))}
+    >>> unweighted(weighing(Theory(["a | b"]), weights)) == Theory(["a | b"])
+    True
+    """
+    if not theory.literal_weights:
+        return theory
+    said = len(_said(theory.literal_weights))
+    return Theory.from_parts(theory.atoms, theory.statements[: len(theory) - said], theory.shown)
+
+
+def _said(weights: LiteralWeights) -> list[Statement]:
+    """Return the statements that say what literals weigh; they stand last in a theory."""
+    found: list[Statement] = []
+    common = Decimal(0)
+    with localcontext(_LOGS):
+        for name, pair in weights.items():
+            literal = make("atom", name, ())
+            positive, negative = (_ln(weight) if weight else None for weight in pair)
+            if positive is None or negative is None:
+                found += [Statement(literal)] if negative is None else []
+                found += [Statement(~literal)] if positive is None else []
+                common += positive or negative or 0
+                continue
+            common += min(positive, negative)
+            apart = (positive - negative).quantize(_LAST)
+            if apart:
+                found.append(Statement(literal if apart > 0 else ~literal, apart.copy_abs()))
+        common = common.quantize(_LAST)
+    return found + ([Statement(TRUE, common)] if common else [])
+
+
+@lru_cache(maxsize=1 << 16)
+def _ln(weight: Fraction) -> Decimal:
+    return _LOGS.ln(_LOGS.divide(Decimal(weight.numerator), Decimal(weight.denominator)))
+
+
+def _restored(
+    atoms: tuple[str, ...],
+    statements: Sequence[Statement],
+    shown: tuple[str, ...] | None,
+    literal_weights: dict[str, tuple[Fraction, Fraction]],
+) -> Theory:
+    """Return a theory that was pickled."""
+    weights = MappingProxyType(literal_weights) if literal_weights else _NO_WEIGHTS
+    return Theory.from_parts(atoms, statements, shown, literal_weights=weights)
 
 
 def hard_weight(theory: Theory) -> Weight:

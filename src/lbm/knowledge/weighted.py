@@ -27,6 +27,8 @@ def weighted_clauses(theory: Theory) -> Clauses:
     A weight below zero goes to the negation and leaves an offset: -w: φ is w: ¬φ, less w.
     """
     if theory.clauses is not None:
+        for weight in theory.weights if theory.clauses.weights.dtype == object else ():
+            _checked(weight or 1, theory.clauses.digits)
         return theory.clauses
     digits = _digits(theory)
     found = clausal(theory.atoms, parts_of(theory, lambda weight: _checked(weight, digits)))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
-import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final
@@ -28,20 +26,20 @@ from lbm.knowledge.formula import (
     implies,
     make,
 )
-from lbm.knowledge.theory import Theory, to_lines
+from lbm.knowledge.packed import bare_name, path_shown, read_whole, write_whole
+from lbm.knowledge.theory import LiteralWeights, Theory, to_lines, unweighted, weighing
 
 FORMATS: Final = ("lbm", "cnf", "wcnf", "wcnf-old")
-"""What can be written; reading takes either form of WCNF under either name."""
-
-MAX_BYTES: Final = 1 << 31
-"""Bytes in one file."""
+"""What can be written; reading takes either form of WCNF under either name, and also ``uai``."""
 
 MAX_SYMPY: Final = 100_000
 """Parts of a formula for sympy, where shared parts are written out each time."""
 
 _ENDINGS: Final = {".lbm": "lbm", ".txt": "lbm", "": "lbm", ".cnf": "cnf", ".wcnf": "wcnf"}
-_HEADER: Final = re.compile(rb"^[ \t]*p[ \t]+(w?cnf)[ \t]+[0-9]", re.MULTILINE)
+_READ: Final = {**_ENDINGS, ".uai": "uai"}
+_HEADER: Final = re.compile(rb"^[ \t]*p[ \t]+(w?)(p?)cnf[ \t]+[0-9]", re.MULTILINE)
 _HARD_LINE: Final = re.compile(rb"^h[ \t]+-?[0-9]", re.MULTILINE)
+_NETWORK: Final = re.compile(rb"\s*(?:c(?!\S)[^\n]*\n\s*)*(?:MARKOV|BAYES)\s+[0-9]")
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -49,7 +47,12 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def load_theory(
-    path: str | Path, *, lenient: bool = False, warn: Callable[[str], object] | None = None
+    path: str | Path,
+    *,
+    lenient: bool = False,
+    hard_as_soft: bool = False,
+    evidence: str | Path | None = None,
+    warn: Callable[[str], object] | None = None,
 ) -> Theory:
     """Read a theory from a file; the ending of its name, or else its text, says the format.
 
@@ -58,9 +61,21 @@ def load_theory(
     lenient
         Read a DIMACS file that does not fit its header, and tell ``warn`` (by default Python's
         warnings) about it.
+    hard_as_soft
+        Read a ``.cnf`` file as Max-SAT: every clause is soft and weighs 1.
+    evidence
+        A file that says what is observed in a ``.uai`` network.
     """
-    data = _read_bytes(path)
-    return read_theory(data, format=sniff_format(data, path), source=_shown(path), lenient=lenient, warn=warn)
+    data = read_whole(path)
+    return read_theory(
+        data,
+        format=sniff_format(data, path),
+        source=path_shown(path),
+        lenient=lenient,
+        hard_as_soft=hard_as_soft,
+        evidence=None if evidence is None else (read_whole(evidence), path_shown(evidence)),
+        warn=warn,
+    )
 
 
 def read_theory(
@@ -69,16 +84,24 @@ def read_theory(
     format: str,
     source: str | None = None,
     lenient: bool = False,
+    hard_as_soft: bool = False,
+    evidence: tuple[bytes, str] | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Theory:
     r"""Read a theory from text in one of FORMATS; ``source`` is what messages call it.
+
+    Options are those of :func:`load_theory`; ``evidence`` is a text and what messages call that.
 
     >>> print(read_theory("p cnf 2 2\n1 -2 0 2 0", format="cnf"))
     x1 | ~x2
     x2
     """
-    _check_format(format)
+    _check_format(format, reading=True)
     data = _as_bytes(data).removeprefix(_BOM)
+    if hard_as_soft and format != "cnf":
+        raise FileError(f"hard clauses are read as soft ones from .cnf files, and {source or 'this'} is none")
+    if evidence is not None and format != "uai":
+        raise FileError("files of evidence go with .uai networks; --given takes any formula as evidence")
     if not data.strip():
         raise ParseError("expected a theory, found an empty text", source=source)
     problem = _not_text(data, source)
@@ -89,11 +112,32 @@ def read_theory(
         (warn or warnings.warn)(problem.one_line())
     if format == "lbm":
         return Theory.parse(data.decode(), source=source)
-    # numpy is loaded where it is needed: text files do without.
-    from lbm.knowledge.dimacs import read_clauses, read_shown
+    if format == "uai":
+        from lbm.knowledge.networks import network_theory, read_evidence, read_network
 
-    clauses = read_clauses(data, weighted=format != "cnf", source=source, lenient=lenient, warn=warn)
-    return Theory.from_clauses(clauses, shown=read_shown(data, clauses.atoms, source=source))
+        network = read_network(data, source=source)
+        values = None if evidence is None else read_evidence(evidence[0], network, source=evidence[1])
+        return network_theory(network, values)
+    # numpy is loaded where it is needed: text files do without.
+    from lbm.knowledge.counting import read_counting
+    from lbm.knowledge.dimacs import read_clauses
+
+    weighted = format != "cnf"
+    clauses = read_clauses(data, weighted=weighted, source=source, lenient=lenient, warn=warn)
+    asked = read_counting(
+        data, len(clauses.atoms), weighted=weighted, source=source, lenient=lenient, warn=warn
+    )
+    shown = None if asked.shown is None else tuple(clauses.atoms[number - 1] for number in asked.shown)
+    if hard_as_soft:
+        if asked.weights:
+            raise FileError(
+                f"{source or 'this file'} weighs literals: its clauses cannot be read as soft ones"
+            )
+        clauses = replace(clauses, weights=clauses.weights + 1)
+    theory = Theory.from_clauses(clauses, shown=shown)
+    if not asked.weights:
+        return theory
+    return weighing(theory, {clauses.atoms[number - 1]: pair for number, pair in asked.weights.items()})
 
 
 def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
@@ -104,68 +148,26 @@ def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
     >>> sniff_format("c some comment\np cnf 3 2"), sniff_format("p & q -> r", "-")
     ('cnf', 'lbm')
     """
-    ending = Path(name).suffix.lower() if name is not None else ""
-    if ending in (".lbm", ".cnf", ".wcnf"):
-        return _ENDINGS[ending]
+    ending = bare_name(name).suffix.lower() if name is not None else ""
+    if ending in (".lbm", ".cnf", ".wcnf", ".uai"):
+        return _READ[ending]
     data = _as_bytes(data).removeprefix(_BOM)
     header = _HEADER.search(data)
     if header is not None:
-        return header[1].decode()
+        return "wcnf" if header[1] and not header[2] else "cnf"
     if _HARD_LINE.search(data):
         return "wcnf"
+    if _NETWORK.match(data):
+        return "uai"
     if ending in _ENDINGS:
         return "lbm"
-    source = _shown(name or "")
+    source = path_shown(name or "")
     problem = _not_text(data, source)
     raise problem or ParseError(
         f"expected a file that ends in .lbm, .cnf or .wcnf, or a line 'p cnf', 'p wcnf' or 'h 1 2 0' in it; "
         f"found the ending {ending!r} and no such line",
         source=source,
     )
-
-
-def _read_bytes(path: str | Path) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        with _as_path(path).open("rb") as file:
-            # Piece by piece: a device or a pipe may never end.
-            while chunk := file.read(1 << 24):
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > MAX_BYTES:
-                    raise LimitExceeded(
-                        f"{_shown(path)} has more than {MAX_BYTES} bytes (limit MAX_BYTES)",
-                        MAX_BYTES=MAX_BYTES,
-                    )
-    except OSError as error:
-        raise _file_error("read", path, error) from error
-    return b"".join(chunks)
-
-
-def _as_path(path: str | Path) -> Path:
-    """Return a path that the system can at least look for."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"expected the path of a file, got {path!r}")
-    try:
-        usable = b"\0" not in os.fsencode(path)
-    except UnicodeEncodeError:
-        usable = False
-    if not usable:
-        raise FileError(f"no file can be called {os.fspath(path)!a}")
-    return Path(path)
-
-
-def _file_error(verb: str, path: str | Path, error: OSError) -> FileError:
-    if isinstance(error, FileError):
-        return error
-    return FileError(f"cannot {verb} {_shown(path)}: {error.strerror or error}")
-
-
-def _shown(path: str | Path) -> str:
-    """Return a path as one line can show it."""
-    name = os.fspath(path)
-    return name if name.isprintable() else ascii(name)
 
 
 def _as_bytes(data: bytes | str) -> bytes:
@@ -198,8 +200,8 @@ def _not_text(data: bytes, source: str | None) -> ParseError | None:
     )
 
 
-def _check_format(format: str) -> None:
-    if format not in FORMATS:
+def _check_format(format: str, *, reading: bool = False) -> None:
+    if format not in FORMATS and not (reading and format == "uai"):
         raise ValueError(f"expected a format of {', '.join(FORMATS)}, got {format!r}")
 
 
@@ -212,9 +214,11 @@ def save_theory(theory: Theory, path: str | Path, *, format: str | None = None) 
     ``.wcnf`` is written in its newer form; ``format="wcnf-old"`` asks for the other.
     """
     if format is None:
-        ending = _as_path(path).suffix.lower()
+        ending = bare_name(path).suffix.lower()
         if ending not in _ENDINGS:
-            raise FileError(f"cannot write {_shown(path)}: expected a name that ends in .lbm, .cnf or .wcnf")
+            raise FileError(
+                f"cannot write {path_shown(path)}: expected a name that ends in .lbm, .cnf or .wcnf"
+            )
         format = _ENDINGS[ending]
     write_whole(path, write_theory(theory, format))
 
@@ -223,7 +227,7 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
     """Return the text of a theory in one of FORMATS, piece by piece.
 
     DIMACS has only clauses: other formulae get definitional variables, as full equivalences, so
-    that models, counts and weights are kept. It has no negative or decimal weights either:
+    that models, counts and weights are kept. It has no negative weights, and decimals are not written:
     score(x) = (weights of the soft clauses true in x)/scale + offset, and comments say both.
 
     >>> print("".join(write_theory(Theory(["a -> b", (2, "~a")]), "wcnf")), end="")
@@ -242,10 +246,12 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
     from lbm.knowledge.dimacs import write_cnf, write_wcnf
     from lbm.knowledge.weighted import weighted_clauses
 
+    literals = theory.literal_weights if format == "cnf" else {}
     if format == "cnf":
+        theory = unweighted(theory)
         _check_hard(theory)
     found = weighted_clauses(theory)
-    comments = []
+    comments = _task(theory, literals)
     atoms = len(theory.atoms)
     if found.variables > atoms:
         comments.append(f"definitional variables: {found.variables - atoms}, from {atoms + 1} on")
@@ -253,12 +259,19 @@ def write_theory(theory: Theory, format: str) -> Iterator[str]:
         comments.append(f"scale 10^{found.digits}")
     if found.offset:
         comments.append(f"offset {found.offset}")
+    place = {name: number for number, name in enumerate(theory.atoms, start=1)}
     if theory.shown is not None:
-        place = {name: number for number, name in enumerate(theory.atoms, start=1)}
         comments.append(" ".join(["p show", *(str(place[name]) for name in theory.shown), "0"]))
+    for name, (positive, negative) in literals.items():
+        comments += [f"p weight {place[name]} {positive} 0", f"p weight -{place[name]} {negative} 0"]
     if format == "cnf":
         return write_cnf(found, comments)
     return write_wcnf(found, comments, old=format == "wcnf-old")
+
+
+def _task(theory: Theory, literals: LiteralWeights) -> list[str]:
+    """Return the comment that says what is to be counted, where literals weigh something."""
+    return [] if not literals else ["t wmc" if theory.shown is None else "t pwmc"]
 
 
 def _check_hard(theory: Theory) -> None:
@@ -268,30 +281,6 @@ def _check_hard(theory: Theory) -> None:
                 f"a .cnf file has no weights, and formula {number} of this theory has the weight "
                 f"{weight}: write .wcnf or .lbm"
             )
-
-
-def write_whole(path: str | Path, pieces: Iterable[str | bytes]) -> None:
-    """Write a file so that whatever happens it is the old one or the new one, never half of either."""
-    data = (piece.encode() if isinstance(piece, str) else piece for piece in pieces)
-    try:
-        target = Path(os.path.realpath(_as_path(path)))  # a link stays a link
-        if target.exists() and not target.is_file():
-            # /dev/stdout and pipes are written to, never replaced; a directory fails here.
-            with target.open("wb") as file:
-                file.writelines(data)
-            return
-        # In the same directory, where taking the other's place is one step.
-        partial = target.with_name(f".{secrets.token_hex(8)}.part")
-        try:
-            with partial.open("xb") as file:
-                file.writelines(data)
-            if target.exists():
-                shutil.copymode(target, partial)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise _file_error("write", path, error) from error
 
 
 # --- sympy ---------------------------------------------------------------------------------------

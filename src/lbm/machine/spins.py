@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lbm.arrays import Floats, Ints
-from lbm.knowledge.wire import write_whole
+from lbm.knowledge.packed import write_whole
 from lbm.machine.penalty import hidden_names
 
 if TYPE_CHECKING:

@@ -72,9 +72,9 @@ def save(machine: Machine, path: str | Path) -> None:
     ...     print(load(pathlib.Path(folder, "rule.machine")).equation())
     E = -h1(a + b - 1.5) - h2(-a + 0.5)
     """
-    from lbm.knowledge.wire import write_whole
+    from lbm.knowledge.packed import write_whole
 
-    write_whole(path, [to_bytes(machine)])
+    write_whole(path, [to_bytes(machine)], as_it_is=True)
 
 
 def to_bytes(machine: Machine) -> bytes:
@@ -134,7 +134,7 @@ def _pack_theory(machine: Machine) -> tuple[str, dict[str, Array]]:
     if not set(theory.atoms) <= set(machine.declared):
         refuse("this machine", "expected a theory about the machine's own atoms, found others in it")
     packed = theory.clauses
-    if packed is not None and theory.atoms == machine.declared:
+    if packed is not None and not packed.digits and theory.atoms == machine.declared:
         tensors: dict[str, Array] = {
             "theory.literals": np.ascontiguousarray(packed.literals, dtype=np.int32),
             "theory.starts": np.ascontiguousarray(packed.starts, dtype=np.int64),

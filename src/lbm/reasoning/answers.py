@@ -120,7 +120,7 @@ class DistributionResult(Result):
     sweeps
         Of chains: how many sweeps each did; the same number and seed give the same answer again.
     note
-        Why there is no exact answer.
+        Why there is no exact answer; of an exact one, whose engine gave it if not ours.
     """
 
     method: str
@@ -135,6 +135,10 @@ class DistributionResult(Result):
     def converged(self) -> bool:
         """Whether this can be relied upon: it is exact, or the chains that gave it agree."""
         return self.estimate is None or self.estimate.converged
+
+    def _how(self) -> str:
+        """Return the method, and whose engine it was if not ours."""
+        return f"{self.method}, {self.note}" if self.note and self.estimate is None else self.method
 
     def _about(self) -> str:
         """Return what it is about, in words."""
@@ -202,7 +206,7 @@ class Answer(DistributionResult):
     sweeps
         Sweeps of each chain; the same number and seed give the same answer again.
     note
-        Why it was not answered exactly.
+        Why it was not answered exactly, or whose engine did so: ``by Ganak``.
     """
 
     query: Formula
@@ -219,7 +223,7 @@ class Answer(DistributionResult):
         found = [f"P({asked}) {self._size()}", _STATUS[self.status]]
         if self.reasons is not None and self.status not in (None, "undecided"):
             found += _because(self.reasons, self.minimal, self.given is not None)
-        return [*found, f"{self.method}; {self._about()}", *self._trust()]
+        return [*found, f"{self._how()}; {self._about()}", *self._trust()]
 
     def facts(self) -> dict[str, Any]:
         """Return the answer as plain data for JSON; what is unknown or not asked for is None."""
@@ -295,7 +299,7 @@ class Marginals(DistributionResult, Mapping[str, float]):
         """Return a line for each atom, and one that says what the probabilities are about."""
         width = max((len(quote(name)) for name in self.chances), default=0)
         found = [f"{quote(name):{width}}  {self._size(name)}" for name in self.chances]
-        return [*found, f"{self.method}; {self._about()}", *self._trust()]
+        return [*found, f"{self._how()}; {self._about()}", *self._trust()]
 
     def facts(self) -> dict[str, Any]:
         """Return the probabilities as plain data for JSON, and how far the least sure one can be trusted."""

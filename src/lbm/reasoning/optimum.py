@@ -11,14 +11,13 @@ Every world is evaluated on the formulae themselves before it is given out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from lbm.errors import NoAnswer, UnknownAtom
 from lbm.knowledge.formula import Formula
-from lbm.knowledge.numbers import Weight, exact_sum, magnitude
+from lbm.knowledge.numbers import Weight, exact_sum, magnitude, unscaled
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Best
 from lbm.reasoning.budget import Budget
@@ -114,9 +113,11 @@ def _named(problem: Problem, found: Standing, every: bool) -> Best:
         satisfied = exact_sum(w for number, w in weights.items() if w > 0 and number not in broken)
         lost = exact_sum(magnitude(weights[number]) for number in first.broken)
     else:  # these may be a million whole numbers
-        scores = tuple(problem.positive - world.lost for world in found.worlds)
-        satisfied = problem.positive - sum(max(0, problem.weights[number]) for number in first.broken)
-        lost = first.lost
+        digits = problem.digits
+        scores = tuple(unscaled(problem.positive - world.lost, digits) for world in found.worlds)
+        broken_weight = sum(max(0, problem.weights[number]) for number in first.broken)
+        satisfied = unscaled(problem.positive - broken_weight, digits)
+        lost = unscaled(first.lost, digits)
     return Best(
         worlds=tuple(problem.named(world.values) for world in found.worlds),
         scores=scores,
@@ -124,7 +125,7 @@ def _named(problem: Problem, found: Standing, every: bool) -> Best:
         lost=lost,
         broken=first.broken,
         optimal=found.optimal,
-        bound=lost if found.bound >= first.lost else _unscaled(found.bound, problem.digits),
+        bound=lost if found.bound >= first.lost else unscaled(found.bound, problem.digits),
         method=found.method,
         complete=found.complete,
         sweeps=found.sweeps,
@@ -136,10 +137,3 @@ def _named(problem: Problem, found: Standing, every: bool) -> Best:
 def _score(weights: Mapping[int, Weight], broken: set[int]) -> Weight:
     """Return Σ w over the true formulae: those of positive weight that are kept, others that are lost."""
     return exact_sum(w for number, w in weights.items() if (w > 0) is (number not in broken))
-
-
-def _unscaled(whole: int, places: int) -> Weight:
-    if not places:
-        return whole
-    sign, digits = int(whole < 0), tuple(map(int, str(abs(whole))))
-    return Decimal((sign, digits, -places))

@@ -116,11 +116,15 @@ class _Ready:
     @cached_property
     def digits(self) -> int:
         """How many digits follow the point of a weight, at most."""
+        if self.theory.clauses is not None:
+            return self.theory.clauses.digits
         return max((digits_of(weight) for weight in self.theory.weights if weight is not None), default=0)
 
     @cached_property
     def weights(self) -> list[int]:
         """The weight of each statement times 10^digits, 0 for a hard one."""
+        if self.theory.clauses is not None:
+            return cast("list[int]", self.theory.clauses.weights.tolist())
         return [0 if weight is None else whole(weight, self.digits) for weight in self.theory.weights]
 
     @cached_property
@@ -329,7 +333,7 @@ class Problem:
         elif self.weights and not 0 <= min(self.weights) <= sum(self.weights) < _WHOLE:
             return None
         else:
-            clauses = replace(clauses, weights=np.array(self.weights, np.int64))
+            clauses = replace(clauses, weights=np.array(self.weights, np.int64), digits=self.digits)
         return clauses.joined(_unsaid(evidence)) if evidence else clauses
 
     def _evidence(self) -> list[Clause] | None:
@@ -395,7 +399,8 @@ class Problem:
         found = clausal(self.theory.atoms, parts(), batch=_LOOK, on_step=on_step)
         if self.theory.clauses is None:
             return found
-        return replace(self.theory.clauses, weights=whole_numbers(self.weights)).joined(found)
+        weights = whole_numbers(self.weights)
+        return replace(self.theory.clauses, weights=weights, digits=self.digits).joined(found)
 
 
 def check_formula(formula: Formula, role: str, atoms: Mapping[str, object], where: str) -> None:

@@ -13,7 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import update_wrapper
+from fractions import Fraction
+from functools import partial, update_wrapper
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
@@ -21,9 +22,18 @@ from lbm.arrays import Bools
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
-from lbm.knowledge.theory import Theory
+from lbm.knowledge.theory import Theory, unweighted
 from lbm.reasoning.answers import Answer, Best, DistributionResult, Draws, Marginals, Models, Proof, Worlds
 from lbm.reasoning.assign import assign
+from lbm.reasoning.beside import (
+    BY_GANAK,
+    PATIENCE,
+    PREPARING,
+    Rival,
+    count_beside,
+    log_partition_beside,
+    probability_beside,
+)
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
@@ -33,7 +43,6 @@ from lbm.reasoning.exact.trees import Trees, Weighed
 from lbm.reasoning.exact.whole import How
 from lbm.reasoning.problem import Known, Problem
 from lbm.reasoning.proof import satisfiable
-from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.reasoning.status import follows, prefer, settle
 
 if TYPE_CHECKING:
@@ -91,15 +100,28 @@ class _Asked:
         """Return the atoms that chains leave out, since the evidence settles them."""
         return self.about.settled(self.given, self.budget)
 
-    def either(self, exactly: Callable[[Budget], _T], otherwise: Callable[[str], _T]) -> _T:
+    def rival(self, work: Callable[[Budget], _T | None]) -> Rival[_T]:
+        """Return the work of another engine, where there is one and it answers what is asked exactly."""
+        exact = self.method in ("auto", "exact") and isinstance(self.about, Logical)
+        return Rival(work if exact else None, self.budget)
+
+    def either(
+        self,
+        exactly: Callable[[Budget], _T],
+        otherwise: Callable[[str], _T],
+        rival: Rival[_T] | None = None,
+    ) -> _T:
         """Return an exact answer or, if that is too much or not wanted, another one, told the reason.
 
-        Where both are allowed, the exact one has half of the time.
+        Where both are allowed, the exact one has half of the time. It may be that of a rival.
         """
         note = ""
         if self.method in ("auto", "exact"):
             try:
-                return exactly(self.budget.half() if self.method == "auto" else self.budget)
+                rival = rival or Rival(None, self.budget)
+                if self.method == "exact":
+                    return rival.first(exactly, self.budget)
+                return rival.first(exactly, self.budget.half(), PATIENCE)
             except (TooManyWorlds, NoAnswer) as error:
                 if self.method == "exact":
                     raise
@@ -115,13 +137,14 @@ class _Asked:
         *,
         query: Formula | None = None,
         share: float = 1.0,
+        rival: Rival[_O] | None = None,
     ) -> _O:
         """Return an exact answer or one by chains, in this share of the time that is then left.
 
         ``by_chains`` gets what chains run on, their method and their limits, and returns the answer with how
         they ran. Where plain chains do not agree, tempered ones follow, and begin where some of them ended.
         """
-        return self.either(exactly, lambda note: self._by_chains(by_chains, note, query, share))
+        return self.either(exactly, lambda note: self._by_chains(by_chains, note, query, share), rival)
 
     def _by_chains(self, run: _Run[_O], note: str, query: Formula | None, share: float) -> _O:
         from lbm.reasoning.sampling import runs
@@ -180,6 +203,7 @@ class Reasoner:
         self._problem = Problem(theory)
         self._known = self._problem.known
         self._trees = Known(size=4)  # by temperature: they are large
+        self._preparing = PREPARING
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -202,13 +226,17 @@ class Reasoner:
         *,
         given: Evidence = None,
         project: Iterable[str] | None = None,
+        weighted: bool | None = None,
         seconds: float | None = SECONDS,
-    ) -> int:
+    ) -> int | Fraction:
         """Return the number of models, exactly: worlds that satisfy every hard formula and ``given``.
 
         With ``project`` (projected model counting), the number of their distinct restrictions to those
-        atoms; so too where a DIMACS file names atoms in lines ``c p show``. What is past our own methods
-        goes to pyganak, if it is installed.
+        atoms; so too where a DIMACS file names atoms in lines ``c p show``. Where pyganak is installed it
+        counts beside our own methods what takes more than a moment.
+
+        Where literals weigh something, the sum over models of the products of their literals' weights, a
+        Fraction (weighted model counting); ``weighted=False`` counts the models.
 
         >>> import lbm
         >>> lbm.count(lbm.Theory.parse("a | b | c"), given="~a")
@@ -216,16 +244,15 @@ class Reasoner:
         """
         evidence, budget = self._evidence(given), Budget.of(seconds)
         kept = self._projected(project)
-        aside = ganak_installed()
-        try:
-            return self._exactly(budget.half() if aside else budget).count(evidence, kept)
-        except (TooManyWorlds, NoAnswer):
-            from lbm.reasoning.solvers.counters import count_aside
+        if weighted or (weighted is None and self.theory.literal_weights):
+            from lbm.reasoning.exact.weighted import weighted_count
 
-            number = count_aside(self.theory, evidence, kept, budget) if aside else None
-            if number is None:
-                raise
-            return number
+            return weighted_count(self.theory, evidence, kept, How(known=self._known, budget=budget))
+        if self.theory.literal_weights:  # a literal that weighs nothing may be true in a model
+            bare = Reasoner(unweighted(self.theory))
+            return bare.count(given=evidence, project=kept, seconds=seconds)
+        with Rival(partial(count_beside, self._problem, evidence, kept), budget) as rival:
+            return rival.first(lambda budget: self._exactly(budget).count(evidence, kept), budget)
 
     def models(
         self,
@@ -401,7 +428,8 @@ class Reasoner:
         """Return how likely a formula is given evidence, and whether it is settled.
 
         The probability is exact where that can be done, else an estimate from chains, with its error; the
-        answer says which. Its status is proven: entailed, refuted, preferred or undecided.
+        answer says which. Where pyganak is installed an exact one may be by Ganak, to the precision of
+        doubles. Its status is proven: entailed, refuted, preferred or undecided.
 
         Parameters
         ----------
@@ -440,17 +468,9 @@ class Reasoner:
         def known(found: float, status: str | None = None) -> Answer:
             return Answer(asked, evidence, found, (found, found), status, method="exact", **question.said)
 
-        if logical and method in ("auto", "exact") and not why:
-            weighed = self._weighed(asked, evidence, temperature, budget)
-            if weighed is not None:
-                return known(weighed.probability, weighed.status)
-        try:
-            part = budget.part(_FOR_STATUS)
-            settled = settle(self._problem, asked, given=evidence, mode="entailed", why=why, budget=part)
-        except NoWorlds:
-            if logical:
-                raise
-            settled = Proof(None)  # in a machine, worlds that break hard formulae have their share too
+        def beside(budget: Budget) -> Answer | None:
+            found = probability_beside(self._problem, asked, evidence, temperature, budget)
+            return None if found is None else replace(known(found), note=BY_GANAK)
 
         def exactly(budget: Budget) -> Answer:
             return known(question.about.exactly(budget).probability(asked, evidence))
@@ -464,36 +484,57 @@ class Reasoner:
             said = {"method": "sampled", "estimate": found, **question.said}
             return Answer(asked, evidence, found.probability, interval, None, **said), ran
 
-        if logical and settled.status in ("entailed", "refuted"):
-            answer = known(float(settled.status == "entailed"))
-        else:  # whatever chains leave of the time is for the status
-            answer = question.answer(exactly, by_chains, query=asked, share=_FOR_CHAINS)
+        with question.rival(beside) as rival:
+            if logical and method in ("auto", "exact") and not why:
+                weighed = self._weighed(asked, evidence, temperature, budget, rival)
+                if weighed is not None:
+                    return known(weighed.probability, weighed.status)
+            try:
+                part = budget.part(_FOR_STATUS)
+                settled = settle(self._problem, asked, given=evidence, mode="entailed", why=why, budget=part)
+            except NoWorlds:
+                if logical:
+                    raise
+                settled = Proof(None)  # in a machine, worlds that break hard formulae have their share too
+            if logical and settled.status in ("entailed", "refuted"):
+                answer = known(float(settled.status == "entailed"))
+            else:  # whatever chains leave of the time is for the status
+                answer = question.answer(exactly, by_chains, query=asked, share=_FOR_CHAINS, rival=rival)
         if settled.status == "undecided":
             settled = prefer(settled, self._problem, why=why, budget=budget)
         reasons = settled.reasons if why else None
         return replace(answer, status=settled.status, reasons=reasons, minimal=settled.minimal)
 
     def _weighed(
-        self, query: Formula, given: Formula | None, temperature: float, budget: Budget
+        self,
+        query: Formula,
+        given: Formula | None,
+        temperature: float,
+        budget: Budget,
+        rival: Rival[Answer],
     ) -> Weighed | None:
         """Return what tables kept ready say of a query, all at once; None: its theory is too large for that.
 
-        It may take no longer than a solver is given for the status alone.
+        It may take no longer than a solver is given for the status alone. A rival that answers ends it, later
+        each time: the tables are worth more the more is asked.
         """
-        part = budget.part(_FOR_STATUS)
+        part, preparing = budget.part(_FOR_STATUS), self._preparing
+        tables = part.unless(lambda: rival.overdue(preparing))
 
         def make() -> Trees:
-            return Trees(self._exactly(part).possible(None), temperature)
+            return Trees(self._exactly(tables).possible(None), temperature)
 
         with suppress(NoAnswer, TooManyWorlds):
             trees = self._trees.get(temperature, make)
-            found = trees.weigh(query, given, part)
+            found = trees.weigh(query, given, tables)
             possible = trees.satisfiable
             if found is not None and possible is None:  # a solver is quicker about all the others
                 possible = self._known.get("satisfiable", lambda: satisfiable(self._problem, budget=part))
             if found is None or possible is False:
                 raise self._exactly(part).nothing(given)
             return found if possible else None
+        if rival.overdue(preparing):
+            self._preparing = 2 * preparing
         return None
 
     def marginals(
@@ -580,7 +621,14 @@ class Reasoner:
             split = about.exactly(budget).possible(evidence)
             return log_partition(split, temperature, question.rng, budget, note)
 
-        return question.either(lambda budget: about.exactly(budget).log_partition(evidence), by_population)
+        def exactly(budget: Budget) -> float:
+            return about.exactly(budget).log_partition(evidence)
+
+        def beside(budget: Budget) -> float | None:
+            return log_partition_beside(self._problem, evidence, temperature, budget)
+
+        with question.rival(beside) as rival:
+            return question.either(exactly, by_population, rival)
 
     def log_probability(
         self,

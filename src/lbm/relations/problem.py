@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from lbm.errors import FileError, ParseError
+from lbm.knowledge.packed import read_lines
 from lbm.relations.modes import Modes, read_modes
 from lbm.relations.prolog.builtins import BUILTINS
 from lbm.relations.prolog.operators import Operators
@@ -188,9 +189,9 @@ def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Te
 def read_rows(path: Path | str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Return the header of a tab-separated file, and number and cells of each line that is not blank."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        lines = read_lines(path).splitlines()
+    except UnicodeDecodeError as error:
+        raise FileError(f"cannot read {path}: {error}") from error
     header = lines[0].split("\t") if lines else []
     return header, [(i, line.split("\t")) for i, line in enumerate(lines[1:], start=2) if line.strip()]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from lbm.errors import FileError
+from lbm.knowledge.packed import write_whole
 from lbm.knowledge.printed import csv_text
-from lbm.knowledge.wire import write_whole
 from lbm.trials.part import Part, Piece, Row, Value
 
 FORMAT: Final = 1

@@ -13,9 +13,9 @@ import numpy as np
 
 from lbm.arrays import Floats
 from lbm.errors import FileError, MissingExtra
+from lbm.knowledge.packed import write_whole
 from lbm.knowledge.printed import counted
 from lbm.knowledge.theory import Theory
-from lbm.knowledge.wire import write_whole
 from lbm.machine.equation import number
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate

@@ -1,5 +1,7 @@
 """Tables from files: every cell becomes the truth its atom's name says, and a bad file is one clear line."""
 
+import gzip
+import lzma
 import os
 import subprocess
 import sys
@@ -197,6 +199,18 @@ def test_a_file_may_begin_with_a_mark_of_its_encoding_and_hold_empty_lines(write
     found = read_examples(open_table(write("\ufeffa,y\r\n\r\n0,no\r\n1,yes\r\n \r\n")), "y")
     assert found.layout.atoms == ("a",)
     assert found.atoms.tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_a_packed_table_is_the_table(write, ending, pack):
+    content = "flag,size,y\n" + "".join(f"{i % 2},{i},{'no' if i % 3 else 'yes'}\n" for i in range(200))
+    plain = read_examples(open_table(write(content)), "y")
+    found = read_examples(open_table(write(pack(content.encode()), f"table.csv{ending}")), "y")
+    assert found.classes.tolist() == plain.classes.tolist()
+    assert np.array_equal(found.atoms, plain.atoms)
+    cut = pack(content.encode())[:-12]
+    with pytest.raises(FileError, match="it ends before what is packed in it does"):
+        open_table(write(cut, f"cut.csv{ending}"))
 
 
 def test_the_index_of_a_frame_is_no_column(tmp_path):

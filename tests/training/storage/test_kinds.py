@@ -33,6 +33,17 @@ def classifier():
     )
 
 
+def test_packed_theories_are_loaded_and_a_machine_may_have_any_other_name(tmp_path):
+    lbm.save(NIXON, tmp_path / "nixon.lbm.gz")
+    assert lbm.load(tmp_path / "nixon.lbm.gz") == NIXON
+    (tmp_path / "nixon.lbm.gz").rename(tmp_path / "packed")
+    assert lbm.load(tmp_path / "packed") == NIXON
+    lbm.save(lbm.translate(NIXON), tmp_path / "machine.gz")
+    assert isinstance(lbm.load(tmp_path / "machine.gz"), lbm.Machine)
+    with pytest.raises(FileError, match=r"names that end in \.cnf are for theories"):
+        lbm.save(lbm.translate(NIXON), tmp_path / "machine.cnf.gz")
+
+
 @given(theories())
 def test_a_theory_comes_back_as_it_was(tmp_path_factory, theory):
     assume(theory.atoms or len(theory))  # a file that says nothing is refused, so `true` is written

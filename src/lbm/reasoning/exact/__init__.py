@@ -1,1 +1,1 @@
-"""Exact answers about the models of a theory: each component is solved by itself, by the method that fits it."""
+"""Exact answers about the models of a theory: each component by itself, by the method that fits it."""

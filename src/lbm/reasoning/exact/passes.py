@@ -225,18 +225,20 @@ class Passes:
 
     # ------------------------------------------------------------------------------------- floats, in batches
 
-    def log_sum(self, weights: Floats, *, budget: Budget = NO_LIMIT) -> Floats:
+    def log_sum(self, weights: Floats, *, logs: bool = False, budget: Budget = NO_LIMIT) -> Floats:
         """Return the logarithm of the weighted sum over the models, for each row of weights.
 
-        ``weights`` has the shape (rows, variables, 2) and holds no negative number; where no model is left,
-        the logarithm is -∞.
+        ``weights`` has the shape (rows, variables, 2) and holds no negative number, or, with ``logs``, the
+        logarithms of weights that floats may not hold; where no model is left, the logarithm is -∞.
         """
         totals = np.empty(len(weights))
         for rows in self._batches(len(weights)):
-            totals[rows] = self._sums_up(_turned(weights[rows]), budget)[0]
+            totals[rows] = self._sums_up(_turned(weights[rows]), logs, budget)[0]
         return totals
 
-    def marginals(self, weights: Floats, *, budget: Budget = NO_LIMIT) -> tuple[Floats, Floats]:
+    def marginals(
+        self, weights: Floats, *, logs: bool = False, budget: Budget = NO_LIMIT
+    ) -> tuple[Floats, Floats]:
         """Return what ``log_sum`` does, and the chances of each variable being true: shape (rows, variables).
 
         The chance of v is also the derivative of the logarithm by that of the weight of v being true. It is
@@ -246,11 +248,14 @@ class Passes:
         chances = np.empty((len(weights), self.circuit.variables))
         for rows in self._batches(len(weights)):
             here = _turned(weights[rows])
-            totals[rows], value, low = self._sums_up(here, budget)
-            found = self._spread(value, _shares(here)[0], _PLAIN)
+            totals[rows], value, low = self._sums_up(here, logs, budget)
+            if value is None:
+                found = np.empty((self.circuit.variables, here.shape[2]))
+            else:
+                found = self._spread(value, _shares(here)[0], _PLAIN)
             if low:  # rarely any
-                logs = _log_shares(here[:, :, low])[0]
-                found[:, low] = self._spread(self._up(logs, _LOGS), np.exp(logs), _LOGS)
+                shares = _log_shares(here[:, :, low], logs=logs)[0]
+                found[:, low] = self._spread(self._up(shares, _LOGS), np.exp(shares), _LOGS)
             found[:, totals[rows] == -np.inf] = np.nan
             chances[rows] = found.T
         return totals, chances
@@ -286,16 +291,17 @@ class Passes:
         rng: np.random.Generator,
         weights: Floats | None = None,
         *,
+        logs: bool = False,
         budget: Budget = NO_LIMIT,
     ) -> Bools:
         """Return independent draws from the models in proportion to their weights: shape (number, variables).
 
-        ``weights`` has the shape (variables, 2); None: all are 1, and all models are equally likely. There
-        must be a model with a weight.
+        ``weights`` has the shape (variables, 2), or are, with ``logs``, their logarithms; None: all are 1,
+        and all models are equally likely. There must be a model with a weight.
         """
         variables = self.circuit.variables
-        weights = np.ones((variables, 2)) if weights is None else weights
-        literals, _ = _log_shares(weights[:, :, None])
+        weights = np.full((variables, 2), float(not logs)) if weights is None else weights
+        literals, _ = _log_shares(weights[:, :, None], logs=logs)
         value = self._up(literals, _LOGS)[:, 0]
         row = self._layout.row
         assert value[row[self.circuit.root]] > -np.inf, "there is a model with a weight"
@@ -318,10 +324,16 @@ class Passes:
     def _batches(self, number: int) -> Iterable[slice]:
         return slices(number, max(1, _CELLS // self._layout.rows))
 
-    def _sums_up(self, weights: Floats, budget: Budget) -> tuple[Floats, Floats, list[int]]:
+    def _sums_up(
+        self, weights: Floats, logs_given: bool, budget: Budget
+    ) -> tuple[Floats, Floats | None, list[int]]:
         """Return the logarithms of the sums, all numbers of the pass, and rows these are too small for."""
         budget.tick()
         row = self._layout.row[self.circuit.root]
+        if logs_given:
+            shares, factor = _log_shares(weights, logs=True)
+            logs = self._up(shares, _LOGS)[row] + factor
+            return logs, None, np.flatnonzero(logs > -np.inf).tolist()
         shares, factor = _shares(weights)
         value = self._up(shares, _PLAIN)
         with np.errstate(divide="ignore"):
@@ -600,12 +612,12 @@ def _shares(weights: Floats) -> tuple[Floats, Floats]:
     return scaled / sums[:, None], logs.sum(axis=0)
 
 
-def _log_shares(weights: Floats) -> tuple[Floats, Floats]:
-    """Return what ``_shares`` does, the shares as logarithms too."""
+def _log_shares(weights: Floats, *, logs: bool = False) -> tuple[Floats, Floats]:
+    """Return what ``_shares`` does, the shares as logarithms too; ``logs``: weights are given as such."""
     with np.errstate(divide="ignore"):
-        logs = np.log(weights)
-    sums = np.logaddexp(logs[:, 0], logs[:, 1])
-    return logs - np.where(sums > -np.inf, sums, 0.0)[:, None], sums.sum(axis=0)
+        given = weights if logs else np.log(weights)
+    sums = np.logaddexp(given[:, 0], given[:, 1])
+    return given - np.where(sums > -np.inf, sums, 0.0)[:, None], sums.sum(axis=0)
 
 
 def _taken(numbers: Floats, rows: Ints, room: Floats) -> Floats:

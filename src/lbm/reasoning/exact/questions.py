@@ -37,7 +37,7 @@ from lbm.reasoning.exact.whole import How, check_world, either_way
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import no_worlds
 
-METHODS: Final = ("auto", "cubes", "enumeration", "elimination")
+METHODS: Final = ("auto", "cubes", "enumeration", "elimination", "circuit")
 """How a component may be solved; auto: by the first of the others that fits, or by cases."""
 
 

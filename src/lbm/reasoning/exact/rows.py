@@ -18,6 +18,8 @@ MAX_LISTED: Final = 1 << 30
 ALL: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 """A word in which every bit is set."""
 
+_FEW: Final = 1 << 16  # models that are all listed even where only the first are wanted
+
 Array = NDArray[Any]
 Words = NDArray[np.uint64]
 """Worlds, shape (worlds, words): atom i is bit 63 - i % 64 of word i // 64, so order is lexicographic."""
@@ -31,6 +33,11 @@ def check_room(worlds: int, atoms: int) -> None:
             "(limit MAX_LISTED): ask for fewer worlds, or for fewer atoms",
             MAX_LISTED=MAX_LISTED,
         )
+
+
+def few(models: int, limit: int) -> bool:
+    """Whether so many models are all listed, even where only the first ``limit`` are wanted."""
+    return models <= max(_FEW, 4 * limit)
 
 
 def _about(number: int) -> str:

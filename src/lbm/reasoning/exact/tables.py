@@ -1,551 +1,564 @@
-"""A component by elimination (variable elimination, bucket elimination): atoms are summed out of tables."""
+"""A component by elimination (variable elimination, bucket elimination): many values, many rows at once.
+
+Summing a variable out of the product of all tables that mention it leaves a table of its neighbours, its
+message. In reverse order each variable is then settled given these neighbours, so draws and marginals come
+from what each step remembers. Weights, temperature and evidence enter as numbers: the order of elimination
+is found once.
+
+Numbers are plain floating point where the weights and sizes of a component cannot take a product of tables
+out of its range; else messages are scaled to 1 at most, and rows in which small entries could be lost are
+done again in logarithms.
+"""
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import Bools
+from lbm.arrays import Bools, Floats, slices
 from lbm.errors import TooManyWorlds
-from lbm.knowledge.clauses import definitional
-from lbm.knowledge.formula import CARDINALITIES, Formula, postorder
-from lbm.knowledge.weighted import check_cells
-from lbm.reasoning.assign import reach
-from lbm.reasoning.budget import NO_LIMIT, Budget
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
-from lbm.reasoning.exact.blocks import LIMIT, truth_table
-from lbm.reasoning.exact.rows import (
-    Array,
-    Words,
-    check_room,
-    column_of,
-    how_many,
-    mask,
-    sort_rows,
-    spread,
-    words_for,
-)
-from lbm.reasoning.problem import Known
+from lbm.reasoning.exact.orders import EliminationOrder, elimination_order
+from lbm.reasoning.exact.rows import Array, Words, check_room, few, sort_rows, words_for
+from lbm.reasoning.exact.variables import Cells, TableCell, cells_of
 
-WIDTH: Final = 20
-"""Atoms a table of elimination may have beside the one that is summed out."""
+MAX_TABLE: Final = 1 << 26
+"""Entries of one table of elimination: numbers of 8 bytes, and a few such tables at a time."""
 
-MAX_KEPT: Final = 1 << 27
-"""Entries of all tables together that marginals, draws and lists by elimination may keep."""
+MAX_REMEMBERED: Final = 1 << 27
+"""Entries of all tables together that marginals and draws remember."""
 
-_FILL: Final = 64  # atoms up to which elimination also looks for the order of least fill (min-fill)
-_FEW: Final = 1 << 16  # models that are all listed even where only the first are wanted
-_LOOK: Final = 1024  # clauses between two looks at the clock
-_NARROW: Final = 6  # atoms of a formula past which elimination may define its parts
-# Truth tables of small formulae, for as long as somebody has the formula.
-_tables: Final[WeakKeyDictionary[Formula, Bools]] = WeakKeyDictionary()
-_orders: Final = Known(512)
+MANY: Final = 1 << 31
+"""Best worlds up to which they are counted."""
+
+_NONE: Final = 1 << 62  # below 0, the score of what cannot be: further down than all weights together reach
+_AT_ONCE: Final = 1 << 23  # entries of the tables of all rows that are worked out together
+_SAFE: Final = 600.0  # natural logarithm of the largest ratio of two entries that is never out of range
+_WORD: Final = 62  # bits of a number that 64 bits hold with ease
+_DEFINED: Final = 16.0  # entries of all tables, as a power of 2, past which definitions may make fewer
+_ROUNDS: Final = 16  # of greedy choice of an order
+_STEPS: Final = 2_000_000  # of work on them, about a fifth of a second
+
+Weights = Mapping[str, Array]
+"""By atom, what worlds are multiplied by where it is false and where it is true, shape (rows or 1, 2)."""
 
 
-def few(models: int, limit: int) -> bool:
-    """Whether so many models are all listed, even where only the first ``limit`` are wanted."""
-    return models <= max(_FEW, 4 * limit)
+class _OutOfRange(Exception):
+    """Entries are too far apart for plain floating point."""
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
-    """What ties some variables together: the truth table of a formula, with its weight if it is soft."""
+class _Held:
+    """A table over some variables, shape (rows or 1, one axis for each); log of its least entry: ``low``."""
 
     scope: tuple[int, ...]
-    table: Callable[[tuple[int, ...]], Bools]
-    weight: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A function of the variables in ``scope``, each of them an axis of length 2.
-
-    ``mass`` counts ways, or holds logarithms; None in ``best`` stands for a score of 0 everywhere. No
-    entry of a count passes 2^bits.
-    """
-
-    scope: tuple[int, ...]
-    best: Array | None
-    mass: Array
-    bits: int = 0
+    values: Array
+    low: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A variable summed out, given those in ``scope``: which of its values can be, and how likely true is."""
+    """A variable summed out, given those in ``scope``.
+
+    ``chance``: how likely its values are, an axis for them behind that of the rows; without the first value
+    where there are two.
+    """
 
     variable: int
     scope: tuple[int, ...]
-    can: tuple[Bools, Bools] | None = None
-    chance: NDArray[np.float64] | None = None
+    chance: Floats
 
 
-@dataclass(slots=True)
-class _Eliminated:
-    best: int = 0
-    ways: int = 1
-    log: float = 0.0
-    steps: list[_Step] = field(default_factory=list)
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A table of best scores, and of how many ways lead to each; an axis of length 1 before the scope's."""
+
+    scope: tuple[int, ...]
+    best: Array
+    ways: Array
 
 
-class Buckets:
-    """A component by variable elimination, in an order that keeps tables small.
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A variable settled given those in ``scope``: which of its values lead to the best."""
 
-    Summing a variable out of the product of all tables that mention it leaves a table of its neighbours.
-    In reverse order each variable is then settled given these neighbours: backwards there are no dead
-    ends, so lists, draws and marginals come from what each step remembers.
-    """
+    variable: int
+    scope: tuple[int, ...]
+    can: Bools
 
-    def __init__(
-        self,
-        component: Component,
-        keep: frozenset[str] | None = None,
-        budget: Budget = NO_LIMIT,
-        *,
-        in_order: bool = False,
-    ) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Swept:
+    logs: Floats  # of the sum over all worlds, for each row
+    steps: list[_Step]
+
+
+class Tables:
+    """A component as tables, with an order in which its variables are summed out."""
+
+    def __init__(self, component: Component, budget: Budget) -> None:
         self.component, self.budget = component, budget
-        names = component.atoms
-        kept = [i for i, name in enumerate(names) if keep is None or name in keep]
-        narrowest = math.inf
+        found: tuple[Cells, EliminationOrder] | None = None
+        reason: TooManyWorlds | None = None
         for define in (False, True):
-            # A grid of cells has no narrower order: none is looked for, and the cells are not made.
-            if define and (height := self._height()) > WIDTH:
-                narrowest = min(narrowest, height)
+            if found is not None and found[1].cost <= _DEFINED:
                 break
-            self.factors, self.variables = self._factors(define)
-            # Variables that are only asked to exist go first.
-            last = frozenset(range(self.variables) if keep is None else kept)
-            scopes = tuple(factor.scope for factor in self.factors)
-            self.order, width = order(scopes, self.variables, last, in_order, budget)
-            self.exists = set(range(self.variables)) - last
-            if len(self.order) == self.variables:  # finished: no table is wider than WIDTH
-                return
-            narrowest = min(narrowest, width)
-            if all(len(scope) <= _NARROW for scope in scopes):
-                break
-        size = len(names)
-        raise TooManyWorlds(
-            f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} (limit LIMIT), "
-            f"and elimination needs tables of {narrowest} atoms or more, beyond {WIDTH} (limit WIDTH): "
-            "give more evidence, or sample",
-            LIMIT=LIMIT,
-        )
-
-    def _factors(self, define: bool) -> tuple[list[Factor], int]:
-        """Return formulae as factors; those of many atoms, if asked, through variables for their parts."""
-        names = self.component.atoms
-        place = {name: i for i, name in enumerate(names)}
-        found: list[Factor] = []
-        wide: list[tuple[Formula, int | None]] = []
-        for formula, weight in (*((f, None) for f in self.component.hard), *self.component.soft):
-            self.budget.tick()
-            scope = tuple([place[name] for name in reach(formula)])
-            if define and len(scope) > _NARROW:
-                wide.append((formula, weight))
-            else:
-                found.append(Factor(scope, _formula_table(formula, names, self.budget), weight))
-        if not wide:
-            return found, len(names)
-        check_cells(*(formula for formula, _ in wide))
-        numbers = {name: i + 1 for i, name in enumerate(names)}
-        parts = [formula for formula, _ in wide]
-        clauses, roots, end = definitional(parts, numbers, len(names) + 1, self.budget.tick)
-        for root, (_, weight) in zip(roots, wide, strict=True):
-            found.append(Factor((abs(root) - 1,), _clause_table([root]), weight))
-        for number, clause in enumerate(clauses):
-            if not number % _LOOK:
-                self.budget.tick()
-            found.append(Factor(tuple({abs(n) - 1: None for n in clause}), _clause_table(clause)))
-        return found, end - 1
-
-    def _height(self) -> int:
-        """Return a width that no order gets below once the counters of wide formulae are defined.
-
-        The counter of "at least k of n" is a grid of k by n - k + 1 cells.
-        """
-        height = 0
-        formulae = (*self.component.hard, *(formula for formula, _ in self.component.soft))
-        for node in postorder(*(formula for formula in formulae if len(reach(formula)) > _NARROW)):
-            if node.kind in CARDINALITIES:
-                parts, bound = len(node.args), node.label
-                bounds = {"atleast": (bound,), "atmost": (bound + 1,), "exactly": (bound, bound + 1)}
-                height = max(height, *(min(least, parts - least + 1) for least in bounds[node.kind]))
-        return height
-
-    def run(self, scale: int, temperature: float | None, *, steps: bool = False) -> _Eliminated | None:
-        """Sum out every variable; None: there is no model.
-
-        With a temperature masses are logarithms; without one they count the models of the best score.
-        Without soft formulae both are the same thing, and counting is exact.
-        """
-        logs = temperature is not None and bool(self.component.soft)
-        turn = {variable: i for i, variable in enumerate(self.order)}
-        buckets: dict[int, list[Table]] = {variable: [] for variable in self.order}
-        for factor in self.factors:
-            scope = tuple(sorted(factor.scope, key=lambda v: -turn[v]))
-            buckets[scope[-1]].append(start(factor, scope, self.component.numbers, logs=logs))
-        result = _Eliminated()
-        kept = 0
-        for variable in self.order:
-            self.budget.tick()
-            table = times(buckets.pop(variable), (variable,), turn, logs=logs)
-            summed, step = sum_out(
-                table, scale, temperature, logs=logs, exists=variable in self.exists, steps=steps
-            )
-            if steps:
-                kept += summed.mass.size
-                if kept > MAX_KEPT:
-                    raise TooManyWorlds(
-                        f"elimination of {len(self.order)} variables would keep more than {MAX_KEPT} entries "
-                        "of its tables (limit MAX_KEPT): ask for a count or one probability, or sample",
-                        MAX_KEPT=MAX_KEPT,
-                    )
-                result.steps.append(step)
-            if summed.scope:
-                buckets[summed.scope[-1]].append(summed)
+            try:
+                made = cells_of(component, budget, define=define)
+            except TooManyWorlds as error:
+                reason = error
                 continue
-            result.best += 0 if summed.best is None else int(summed.best)
-            if logs:
-                result.log += float(summed.mass)
-            else:
-                result.ways *= int(summed.mass)
-            if result.log == -math.inf or not result.ways:
-                return None
-        if not logs:
-            result.log = math.log(result.ways)
-        return result
+            if define and found is not None and len(made.variables) == len(found[0].variables):
+                break
+            sizes = [math.log2(size) for size in made.sizes]
+            scopes = [cell.scope for cell in made.cells]
+            order = elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
+            if found is None or order.cost < found[1].cost:
+                found = made, order
+        if found is None:
+            assert reason is not None
+            raise reason
+        self.cells, self.order = found[0], found[1].variables
+        self.turn = {variable: i for i, variable in enumerate(self.order)}
+        many = self.cells.sizes
+        tied: dict[int, set[int]] = {variable: {variable} for variable in self.order}
+        for cell in self.cells.cells:
+            tied[min(cell.scope, key=self.turn.__getitem__)].update(cell.scope)
+        self.scopes: dict[int, tuple[int, ...]] = {}  # of each message
+        self.largest = self.work = self.remembered = 0
+        for variable in self.order:
+            others = tuple(sorted(tied.pop(variable) - {variable}, key=self.turn.__getitem__))
+            self.scopes[variable] = others
+            if others:
+                tied[others[0]].update(others)
+            entries = math.prod(many[v] for v in others)
+            self.largest = max(self.largest, entries * many[variable])
+            self.work += entries * many[variable]
+            self.remembered += entries * (1 if many[variable] == 2 else many[variable])
+        if self.largest > MAX_TABLE:
+            raise TooManyWorlds(
+                f"elimination of {len(component.atoms)} free atoms needs a table of about "
+                f"{float(self.largest):.3g} entries, more than {MAX_TABLE} (limit MAX_TABLE): "
+                "give more evidence, or sample",
+                MAX_TABLE=MAX_TABLE,
+            )
+        self._weighed: tuple[Any, list[_Held], int] | None = None
 
-    def count(self, keep: frozenset[str] | None = None) -> int:  # noqa: ARG002 - settled when it was made
-        """Return how many models there are, or restrictions to the atoms it was made for."""
+    @cached_property
+    def _bits(self) -> float:
+        """The logarithm of the number of ways in which values can be given to all variables."""
+        return sum(math.log(size) for size in self.cells.sizes)
+
+    def within(self, budget: Budget) -> Tables:
+        """Return the same tables, for questions that have this much time."""
+        found = copy(self)
+        found.budget = budget
+        return found
+
+    # -- questions --
+
+    def count(
+        self, keep: frozenset[str] | None = None, weights: Mapping[str, tuple[int, int]] | None = None
+    ) -> int:
+        """Return the number of models, or the sum over them of products of whole weights of their literals.
+
+        ``weights``: what a model is multiplied by where an atom is false, and where it is true. Restrictions
+        of models are not asked of tables.
+        """
+        assert keep is None or keep.issuperset(self.component.atoms)
         assert not self.component.soft, "models are counted without soft formulae"
-        found = self.run(1, None)
-        return 0 if found is None else found.ways
+        seen = self._by_variable({name: np.array([pair], object) for name, pair in (weights or {}).items()})
+        bits = self._bits / math.log(2) + sum(int(table.max()).bit_length() for table in seen.values())
+        kind: Any = np.int64 if bits < _WORD else object
+        held = [
+            _Held(self._sorted(cell), self._axes(cell, cell.allowed).astype(kind))
+            for cell in self.cells.cells
+        ]
+        total = 1
+        for _, summed in self._messages(held, {v: t.astype(kind) for v, t in seen.items()}, add=np.add):
+            if summed.ndim == 1:
+                total *= int(summed[0])
+            if not total:
+                return 0
+        return total
 
     def mass(self, scale: int, temperature: float) -> tuple[int, float] | None:
         """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no model."""
-        found = self.run(scale, temperature)
-        return None if found is None else (found.best, found.log)
+        offset, logs = self.log_sums(scale, temperature, {})
+        return None if logs[0] == -math.inf else (offset, float(logs[0]))
 
-    def best(self, limit: int | None) -> tuple[int, int, Words] | None:
-        """Return the best score, how many models have it, and the first of them; None: there is no model."""
-        found = self.run(1, None, steps=True)
-        if found is None:
-            return None
-        rows = None if limit is None or few(found.ways, limit) else self._first(limit, None)
-        if rows is None:
-            check_room(found.ways, len(self.component.atoms))
-            rows = self._rows(found.steps)[:limit]
-        return found.best, found.ways, rows
+    def log_sums(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats]:
+        """Return (offset, logs) with Z = exp(offset/scale/τ + log) for each row; -inf: no world is left."""
+        found = [swept.logs for swept in self._rows(scale, temperature, weights, steps=False)]
+        return self._offset(scale, temperature), np.concatenate(found)
 
-    def worlds(self, limit: int | None = None, keep: frozenset[str] | None = None) -> Words | None:
-        """Return the first ``limit`` models, sorted, or their restrictions to ``keep``.
+    def marginals(self, scale: int, temperature: float) -> list[float] | None:
+        """Return the probability of each atom; None: there is no model."""
+        _, logs, chances = self.all_marginals(scale, temperature, {})
+        return None if logs[0] == -math.inf else chances[0].tolist()
 
-        None: there are far more, and the atoms cannot be eliminated from the last to the first.
-        """
-        found = self.run(1, None, steps=True)
-        if found is None:
-            return np.zeros((0, words_for(len(self.component.atoms))), np.uint64)
-        if limit is not None and not few(found.ways, limit):
-            return self._first(limit, keep)
-        check_room(found.ways, len(self.component.atoms))
-        return self._rows(found.steps)[:limit]
-
-    def _first(self, limit: int, keep: frozenset[str] | None) -> Words | None:
-        """Return the first ``limit`` models where there are far more.
-
-        If the atoms can be eliminated from the last to the first, steps back settle them from the first on,
-        and only the first ``limit`` beginnings need be kept.
-        """
-        kept = frozenset(self.component.atoms) if keep is None else keep
-        try:
-            ordered = Buckets(self.component, kept, self.budget, in_order=True)
-        except TooManyWorlds:
-            return None
-        found = ordered.run(1, None, steps=True)
-        assert found is not None
-        return ordered._rows(found.steps, limit)
-
-    def _rows(self, steps: Sequence[_Step], limit: int | None = None) -> Words:
-        """Return every model the steps allow, over the component's atoms, sorted.
-
-        With a limit the steps must go back from the first atom on; only so many beginnings are kept.
-        """
-        width = words_for(self.variables)
-        rows = np.zeros((1, width), np.uint64)
-        for step in reversed(steps):
-            if step.variable in self.exists:
-                break
-            self.budget.tick()  # there may be many rows
-            assert step.can is not None
-            at = _index(rows, step.scope)
-            zero, one = (rows[can.reshape(-1)[at]] for can in step.can)
-            rows = np.concatenate([zero, one | mask([step.variable], width)])
-            if limit is not None:
-                rows = sort_rows(rows)[:limit]
-        return sort_rows(self._own(rows))
-
-    def _own(self, rows: Words) -> Words:
-        """Drop the variables that stand for parts of formulae."""
-        atoms = len(self.component.atoms)
-        if self.variables == atoms:
-            return rows
-        found = np.zeros((len(rows), words_for(atoms)), np.uint64)
-        spread(rows, range(atoms), found)
-        return found
+    def all_marginals(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats, Floats]:
+        """Return what :meth:`log_sums` does, and P(atom) of each row, shape (rows, atoms); nan: no world."""
+        logs, chances = [], []
+        for swept in self._rows(scale, temperature, weights, steps=True):
+            logs.append(swept.logs)
+            chances.append(self._chances(swept))
+        return self._offset(scale, temperature), np.concatenate(logs), np.concatenate(chances)
 
     def draw(self, n: int, rng: np.random.Generator, scale: int, temperature: float) -> Words | None:
         """Return ``n`` independent draws as rows: each variable in turn, given its neighbours."""
-        found = self.run(scale, temperature, steps=True)
-        if found is None:
+        (swept,) = self._rows(scale, temperature, {}, steps=True)
+        if swept.logs[0] == -math.inf:
             return None
-        width = words_for(self.variables)
-        rows = np.zeros((n, width), np.uint64)
-        for step in reversed(found.steps):
-            assert step.chance is not None
-            at = _index(rows, step.scope)
-            rows[rng.random(n) < step.chance.reshape(-1)[at]] |= mask([step.variable], width)
-        return self._own(rows)
+        sizes = self.cells.sizes
+        values = np.zeros((len(self.order), n), np.uint8 if max(sizes) <= 256 else np.int64)
+        for step in reversed(swept.steps):
+            self.budget.tick()
+            at = np.zeros(n, np.int64)
+            for variable in step.scope:
+                at *= sizes[variable]
+                at += values[variable]
+            dice = rng.random(n)
+            chance = step.chance[0]
+            if len(chance) == 1:
+                values[step.variable] = dice < chance.reshape(-1)[at]
+                continue
+            sums = np.cumsum(chance.reshape(len(chance), -1), axis=0)
+            reached = sums[:, at] <= dice * sums[-1, at]
+            values[step.variable] = np.minimum(reached.sum(axis=0), len(chance) - 1)
+        return self._packed(values)
 
-    def marginals(self, scale: int, temperature: float) -> list[float] | None:
-        """Return the probability of each atom: from the last back, P(v, scope) = P(v | scope)·P(scope)."""
-        found = self.run(scale, temperature, steps=True)
-        if found is None:
+    def best(self, limit: int | None) -> tuple[int, int, Words] | None:
+        """Return the best score, how many models have it, and some of them; None: there is no model.
+
+        They are counted up to MANY. If they are few all are returned, up to the limit; else any of them.
+        """
+        swept = self._tops()
+        if swept is None:
             return None
-        chances = [0.0] * self.variables
-        # Among the tables already made, the one of the neighbour that goes next holds the whole scope.
-        joint: dict[int, tuple[tuple[int, ...], NDArray[np.float64]]] = {}
-        waiting = Counter(step.scope[-1] for step in found.steps if step.scope)
-        for step in reversed(found.steps):
-            assert step.chance is not None
-            given = np.ones(())
-            if step.scope:
-                scope, table = joint[step.scope[-1]]
-                given = table.sum(axis=tuple(i for i, v in enumerate(scope) if v not in step.scope))
-                waiting[step.scope[-1]] -= 1
-                if not waiting[step.scope[-1]]:
-                    del joint[step.scope[-1]]
-            one = given * step.chance
-            chances[step.variable] = min(float(one.sum()), 1.0)
-            if waiting[step.variable]:
-                joint[step.variable] = (*step.scope, step.variable), np.stack([given - one, one], axis=-1)
-        return chances[: len(self.component.atoms)]
+        score, ways, steps = swept
+        if limit is None or few(ways, limit):
+            check_room(ways, len(self.component.atoms))
+            return score, ways, self._reaching(steps, None)[:limit]
+        return score, ways, self._reaching(steps, limit)
 
+    def worlds(self, limit: int | None = None, keep: frozenset[str] | None = None) -> Words | None:
+        """Return the first ``limit`` models, sorted; None: there are far more.
 
-def _index(rows: Words, scope: Sequence[int]) -> NDArray[np.int64]:
-    """Return where in a table over these variables the values in each row stand."""
-    at = np.zeros(len(rows), np.int64)
-    for variable in scope:
-        at <<= 1
-        at |= column_of(rows, variable)
-    return at
+        Restrictions of models are not asked of tables.
+        """
+        assert keep is None or keep.issuperset(self.component.atoms)
+        swept = self._tops()
+        if swept is None:
+            return np.zeros((0, words_for(len(self.component.atoms))), np.uint64)
+        _, ways, steps = swept
+        if limit is not None and not few(ways, limit):
+            return None
+        check_room(ways, len(self.component.atoms))
+        return self._reaching(steps, None)[:limit]
 
+    def _tops(self) -> tuple[int, int, list[_Choice]] | None:
+        """Return the best score, how many models have it, up to MANY, and which values lead to them."""
+        kind = self.component.numbers
+        none = (
+            -_NONE if kind is np.int64 else -4 * (1 + sum(abs(weight) for _, weight in self.component.soft))
+        )
+        buckets: dict[int, list[_Scored]] = {variable: [] for variable in self.order}
+        for cell in self.cells.cells:
+            scores = np.zeros(cell.allowed.shape, kind) if cell.scores is None else cell.scores  # type: ignore[union-attr]
+            if cell.allowed is not None:
+                scores = np.where(cell.allowed, scores, none).astype(kind)
+            scope = self._sorted(cell)
+            buckets[scope[0]].append(_Scored(scope, self._axes(cell, scores), np.ones((), np.int64)))
+        steps: list[_Choice] = []
+        best, number = 0, 1
+        sizes = self.cells.sizes
+        for variable in self.order:
+            self.budget.tick()
+            scope = (variable, *self.scopes[variable])
+            whole = (1, *(sizes[v] for v in scope))
+            total: Array = np.zeros((), kind)
+            ways: Array = np.ones((), np.int64)
+            for table in sorted(buckets.pop(variable), key=lambda table: table.best.size):
+                mine = [1, *(sizes[v] if v in table.scope else 1 for v in scope)]
+                # Two scores of what cannot be add up to no less than a number of 64 bits.
+                total = np.maximum(total + table.best.reshape(mine), none)
+                if table.ways.ndim:
+                    ways = np.minimum(ways * table.ways.reshape(mine), MANY)
+            total, ways = np.broadcast_to(total, whole), np.broadcast_to(ways, whole)
+            top: Array = np.asarray(total.max(axis=1), kind)
+            alive = top > none // 2
+            can = (total == top[:, None]) & alive[:, None]
+            summed = np.minimum(np.where(can, ways, 0).sum(axis=1), MANY)
+            steps.append(_Choice(variable, scope[1:], can[0]))
+            if len(scope) > 1:
+                top = np.where(alive, top, none).astype(kind)
+                buckets[scope[1]].append(_Scored(scope[1:], top, summed))
+                continue
+            if not alive[0]:
+                return None
+            best += int(top[0])
+            number = min(number * int(summed[0]), MANY)
+        return best, number, steps
 
-def start(factor: Factor, scope: tuple[int, ...], numbers: type, *, logs: bool) -> Table:
-    """Return a factor as a table over its variables in this order; ``numbers`` is the type of scores."""
-    true = factor.table(scope)
-    if factor.weight is None:
-        if logs:
-            return Table(scope, None, np.where(true, 0.0, -np.inf))
-        return Table(scope, None, true.astype(np.int64))
-    best: Array = np.zeros(true.shape, numbers)
-    best[true] = factor.weight
-    return Table(scope, best, np.zeros(true.shape) if logs else np.ones(true.shape, np.int64))
+    def _reaching(self, steps: Sequence[_Choice], most: int | None) -> Words:
+        """Return the models that steps allow, sorted; with ``most``, any so many of them."""
+        sizes = self.cells.sizes
+        values = np.zeros((1, len(self.order)), np.uint8 if max(sizes) <= 256 else np.int64)
+        for step in reversed(steps):
+            self.budget.tick()
+            at = np.zeros(len(values), np.int64)
+            for variable in step.scope:
+                at = at * sizes[variable] + values[:, variable]
+            pieces = []
+            for value, can in enumerate(step.can.reshape(sizes[step.variable], -1)):
+                some = values[can[at]]
+                some[:, step.variable] = value
+                pieces.append(some)
+            values = np.concatenate(pieces)[:most]
+        return sort_rows(self._packed(values.T))
 
+    def _packed(self, values: NDArray[Any]) -> Words:
+        """Return worlds as rows of bits, from the values of all variables, shape (variables, worlds)."""
+        names = self.component.atoms
+        atoms = np.zeros((values.shape[1], 64 * words_for(len(names))), bool)
+        for i, name in enumerate(names):
+            variable, value = self.cells.place[name]
+            atoms[:, i] = values[variable] == value
+        return np.packbits(atoms, axis=1).view(">u8").astype(np.uint64)
 
-def times(
-    tables: Iterable[Table], variables: tuple[int, ...], turn: Mapping[int, int], *, logs: bool
-) -> Table:
-    """Return the product of tables, over ``variables`` too; whose turn comes first is its last axis.
+    # -- how --
 
-    The axes of each table are in that order already.
-    """
-    several = sorted(tables, key=lambda table: len(table.scope))
-    scope = tuple(
-        sorted({*variables, *(v for table in several for v in table.scope)}, key=lambda v: -turn[v])
-    )
-    shape = (2,) * len(scope)
-    mass: Array = np.zeros(()) if logs else np.ones((), np.int64)
-    best: Array | None = None
-    bits = 0
-    for table in several:
-        mine = [2 if v in table.scope else 1 for v in scope]
-        bits += table.bits
-        if logs:
-            mass = mass + table.mass.reshape(mine)
-        else:
-            kind = np.int64 if bits < 62 else object
-            mass = mass.astype(kind, copy=False) * table.mass.reshape(mine).astype(kind, copy=False)
-            mass = np.asarray(mass, kind)  # numbers past 64 bits are no arrays, where there are no axes
-        if table.best is not None:
-            more = np.broadcast_to(table.best.reshape(mine), shape)
-            best = more if best is None else np.asarray(best + more, more.dtype)
-    return Table(scope, best, np.broadcast_to(mass, shape), bits)
+    def _offset(self, scale: int, temperature: float) -> int:
+        return self._weights(scale, temperature)[1]
 
+    def _weights(self, scale: int, temperature: float) -> tuple[list[_Held], int]:
+        """Return the cells as weights, 1 at most, and the scores that these are relative to."""
+        key = scale, temperature
+        if self._weighed is None or self._weighed[0] != key:
+            held, offset = [], 0
+            for cell in self.cells.cells:
+                made, top = self._weight(cell, scale, temperature)
+                held.append(made)
+                offset += top
+            self._weighed = key, held, offset
+        return self._weighed[1:]
 
-def sum_out(
-    table: Table,
-    scale: int,
-    temperature: float | None,
-    *,
-    logs: bool,
-    exists: bool = False,
-    steps: bool = False,
-) -> tuple[Table, _Step]:
-    """Sum out the last axis of a table, or ask whether a value of it ``exists``; return how it went, too."""
-    *others, variable = table.scope
-    zero, one = table.mass[..., 0], table.mass[..., 1]
-    nothing = -np.inf if logs else 0
-    can = zero != nothing, one != nothing
-    best = None
-    if table.best is not None:
-        low = np.where(can[0], table.best[..., 0], table.best[..., 1])
-        high = np.where(can[1], table.best[..., 1], low)
-        best = np.asarray(np.maximum(low, high), dtype=table.best.dtype)
-        if logs:
-            assert temperature is not None
-            zero = zero + exponents(low - best, scale, temperature)
-            one = one + exponents(high - best, scale, temperature)
-        else:
-            can = can[0] & (low == best), can[1] & (high == best)
-            zero, one = zero * can[0], one * can[1]
-    bits = table.bits + 1
-    if logs:
-        mass = np.asarray(np.logaddexp(zero, one))
-    elif exists:
-        mass, bits = np.asarray((can[0] | can[1]).astype(np.int64)), 0
-    else:
-        kind = np.int64 if bits < 62 else object
-        mass = np.asarray(np.asarray(zero, dtype=kind) + np.asarray(one, dtype=kind), dtype=kind)
-    chance = None
-    if steps and temperature is not None:
-        alive = mass != nothing
-        whole = np.where(alive, mass, 0.0 if logs else 1)
-        share = np.exp(one - whole) if logs else one / whole
-        chance = np.asarray(np.where(alive, share, 0.0), dtype=np.float64)
-    step = _Step(variable, tuple(others), (np.asarray(can[0], bool), np.asarray(can[1], bool)), chance)
-    return Table(tuple(others), best, mass, bits), step
+    def _weight(self, cell: TableCell, scale: int, temperature: float) -> tuple[_Held, int]:
+        """Return a cell's logarithms, 0 at most, and its best score."""
+        scope = self._sorted(cell)
+        if cell.scores is None:
+            assert cell.allowed is not None
+            return _Held(scope, np.where(self._axes(cell, cell.allowed), 0.0, -np.inf)), 0
+        if cell.allowed is not None and not cell.allowed.any():
+            return _Held(scope, np.full((1, *cell.allowed.shape), -np.inf)), 0
+        top = int(cell.scores.max() if cell.allowed is None else cell.scores[cell.allowed].max())
+        logs = exponents(cell.scores - top, scale, temperature)
+        if cell.allowed is not None:
+            logs = np.where(cell.allowed, logs, -np.inf)
+        least = float(np.min(logs, where=logs > -np.inf, initial=0.0))
+        return _Held(scope, self._axes(cell, logs), least), top
 
+    def _sorted(self, cell: TableCell) -> tuple[int, ...]:
+        return tuple(sorted(cell.scope, key=self.turn.__getitem__))
 
-def _formula_table(
-    formula: Formula, names: Sequence[str], budget: Budget
-) -> Callable[[tuple[int, ...]], Bools]:
-    def table(scope: tuple[int, ...]) -> Bools:
-        if len(scope) > _NARROW:
-            return truth_table(formula, [names[variable] for variable in scope], budget)
-        known = _tables.get(formula)
-        if known is None:
-            known = _tables[formula] = truth_table(formula, reach(formula), budget)
-        place = {name: i for i, name in enumerate(reach(formula))}
-        return known.transpose([place[names[variable]] for variable in scope])
+    def _axes(self, cell: TableCell, table: Array | None) -> Array:
+        """Return a table of a cell with its axes in order of elimination, behind one for rows."""
+        assert table is not None
+        return table.transpose([cell.scope.index(variable) for variable in self._sorted(cell)])[None]
 
-    return table
-
-
-def _clause_table(clause: Sequence[int]) -> Callable[[tuple[int, ...]], Bools]:
-    def table(scope: tuple[int, ...]) -> Bools:
-        found = np.zeros((2,) * len(scope), bool)
-        for number in clause:
-            place: list[Any] = [slice(None)] * len(scope)
-            place[scope.index(abs(number) - 1)] = int(number > 0)
-            found[tuple(place)] = True
+    def _by_variable(self, weights: Weights) -> dict[int, Array]:
+        """Return weights of literals as weights of the values of variables, shape (rows or 1, values)."""
+        found: dict[int, Array] = {}
+        for name, table in weights.items():
+            variable, value = self.cells.place[name]
+            if not self.cells.variables[variable].is_group:
+                found[variable] = table
+                continue
+            size = self.cells.variables[variable].size
+            other = np.repeat(table[:, :1], size, axis=1)
+            other[:, value] = table[:, 1]
+            found[variable] = found[variable] * other if variable in found else other
         return found
 
-    return table
+    def _rows(self, scale: int, temperature: float, weights: Weights, *, steps: bool) -> Iterator[_Swept]:
+        """Yield what is found for the rows of weights, some rows at a time."""
+        evidence = self._by_variable(weights)
+        if steps and self.remembered > MAX_REMEMBERED:
+            raise TooManyWorlds(
+                f"elimination of {len(self.order)} variables would remember {float(self.remembered):.3g} "
+                f"entries of its tables, more than {MAX_REMEMBERED} (limit MAX_REMEMBERED): ask for a count "
+                "or one probability, or sample",
+                MAX_REMEMBERED=MAX_REMEMBERED,
+            )
+        rows = max((len(table) for table in evidence.values()), default=1)
+        each = max(1, _AT_ONCE // max(1, self.remembered + self.work if steps else 4 * self.largest))
+        for part in slices(rows, each):
+            some = {v: table[part] if len(table) == rows else table for v, table in evidence.items()}
+            yield self._swept(scale, temperature, some, part.stop - part.start, steps=steps)
+
+    def _swept(
+        self, scale: int, temperature: float, evidence: Mapping[int, Array], rows: int, *, steps: bool
+    ) -> _Swept:
+        held, _ = self._weights(scale, temperature)
+        with np.errstate(divide="ignore"):
+            seen = {variable: np.log(table) for variable, table in evidence.items()}
+        lows = [float(np.min(table, where=table > -np.inf, initial=0.0)) for table in seen.values()]
+        highs = [max(0.0, float(table.max())) for table in seen.values()]
+        spread = -sum(table.low for table in held) - sum(lows)
+        if spread + sum(highs) + self._bits <= _SAFE:
+            return self._plain(held, evidence, rows, steps=steps, scaled=False)
+        try:
+            return self._plain(held, evidence, rows, steps=steps, scaled=True)
+        except _OutOfRange:
+            return self._in_logs(held, seen, rows, steps=steps)
+
+    def _plain(
+        self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool, scaled: bool
+    ) -> _Swept:
+        """Sweep in plain floating point; ``scaled``: with every message scaled to 1 at most."""
+        tables = [_Held(table.scope, np.exp(table.values), table.low) for table in held]
+        found: list[_Step] = []
+        logs = np.zeros(rows)
+        sums = self._messages(tables, evidence, add=np.add, scaled=logs if scaled else None)
+        for table, summed in sums:
+            if steps:
+                part = table.values[:, 1:] if table.values.shape[1] == 2 else table.values
+                with np.errstate(invalid="ignore"):
+                    chance = part / summed[:, None]
+                np.nan_to_num(chance, copy=False, nan=0.0)
+                found.append(_Step(table.scope[0], table.scope[1:], chance))
+            if summed.ndim == 1 and not scaled:
+                with np.errstate(divide="ignore"):
+                    logs += np.log(summed)
+        return _Swept(logs, found)
+
+    def _in_logs(
+        self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool
+    ) -> _Swept:
+        """Sweep in logarithms."""
+        found: list[_Step] = []
+        logs = np.zeros(rows)
+        for table, summed in self._messages(held, evidence, add=np.logaddexp, times=np.add):
+            if steps:
+                part = table.values[:, 1:] if table.values.shape[1] == 2 else table.values
+                with np.errstate(invalid="ignore"):
+                    chance = np.exp(part - summed[:, None])
+                np.nan_to_num(chance, copy=False, nan=0.0)
+                found.append(_Step(table.scope[0], table.scope[1:], chance))
+            if summed.ndim == 1:
+                logs += summed
+        return _Swept(logs, found)
+
+    def _messages(
+        self,
+        held: Sequence[_Held],
+        evidence: Mapping[int, Array],
+        *,
+        add: np.ufunc,
+        times: np.ufunc = np.multiply,
+        scaled: Floats | None = None,
+    ) -> Iterator[tuple[_Held, Array]]:
+        """Yield, for each variable in turn, the product of its tables, and that with the variable summed out.
+
+        ``scaled``: sums go on as messages that are scaled to 1 at most, and the logarithms of what they are
+        divided by are added here.
+        """
+        buckets: dict[int, list[_Held]] = {variable: [] for variable in self.order}
+        for table in held:
+            buckets[table.scope[0]].append(table)
+        for variable, seen in evidence.items():
+            least = 0.0 if scaled is None else math.log(float(np.min(seen, where=seen > 0, initial=1.0)))
+            buckets[variable].append(_Held((variable,), seen, least))
+        for variable in self.order:
+            self.budget.tick()
+            table = self._product(variable, buckets.pop(variable), times, checked=scaled is not None)
+            values = table.values
+            halves = values.shape[1] == 2  # added as two, which is faster
+            summed: Array = add(values[:, 0], values[:, 1]) if halves else add.reduce(values, axis=1)
+            whole, low = summed, 0.0
+            if scaled is not None:
+                top = summed.max(axis=tuple(range(1, summed.ndim)))
+                with np.errstate(divide="ignore"):
+                    scaled += np.log(top)
+                top[top == 0] = 1.0
+                summed = summed / top.reshape(-1, *[1] * (summed.ndim - 1))
+                low = math.log(float(np.min(summed, where=summed > 0, initial=1.0)))
+            yield table, whole
+            if whole.ndim > 1:
+                buckets[table.scope[1]].append(_Held(table.scope[1:], summed, low))
+
+    def _product(self, variable: int, tables: list[_Held], times: np.ufunc, *, checked: bool) -> _Held:
+        """Return the product of the tables of a variable, over it and the scope of its message."""
+        scope = (variable, *self.scopes[variable])
+        sizes = self.cells.sizes
+        low = sum(table.low for table in tables)
+        if checked and low < -_SAFE:
+            raise _OutOfRange
+        # Small ones first, so that most products are small.
+        tables.sort(key=lambda table: table.values.size)
+        found: Array | None = None
+        for table in tables:
+            mine = [sizes[v] if v in table.scope else 1 for v in scope]
+            values = table.values.reshape(-1, *mine)
+            found = values if found is None else times(found, values)
+        whole = tuple(sizes[v] for v in scope)
+        if found is None:
+            found = np.full((1, *whole), 1.0 if times is np.multiply else 0.0)
+        elif found.shape[1:] != whole:
+            found = np.broadcast_to(found, (len(found), *whole))
+        return _Held(scope, found, low)
+
+    def _chances(self, swept: _Swept) -> Floats:
+        """Return P(atom) for each row: from the last variable back, P(v, scope) = P(v | scope)·P(scope)."""
+        rows = len(swept.logs)
+        sizes = self.cells.sizes
+        each: dict[int, Floats] = {}
+        # Among the tables already made, the one of the neighbour that goes next holds the whole scope.
+        joint: dict[int, tuple[tuple[int, ...], Floats]] = {}
+        waiting = Counter(step.scope[0] for step in swept.steps if step.scope)
+        for step in reversed(swept.steps):
+            self.budget.tick()
+            given = np.ones((1, 1))[:, 0]
+            if step.scope:
+                scope, table = joint[step.scope[0]]
+                given = _sum_over(table, [1 + i for i, v in enumerate(scope) if v not in step.scope])
+                waiting[step.scope[0]] -= 1
+                if not waiting[step.scope[0]]:
+                    del joint[step.scope[0]]
+            part = step.chance * given[:, None]
+            if sizes[step.variable] == 2:
+                true = part[:, 0].sum(axis=tuple(range(1, part.ndim - 1)))
+                each[step.variable] = np.stack([1.0 - true, true], axis=1)
+            else:
+                each[step.variable] = part.sum(axis=tuple(range(2, part.ndim)))
+            if waiting[step.variable]:
+                if sizes[step.variable] == 2:
+                    part = np.concatenate([(given - part[:, 0])[:, None], part], axis=1)
+                joint[step.variable] = (step.variable, *step.scope), part
+        found = np.empty((rows, len(self.component.atoms)))
+        for i, name in enumerate(self.component.atoms):
+            variable, value = self.cells.place[name]
+            found[:, i] = np.minimum(each[variable][:, value], 1.0)
+        found[np.isneginf(swept.logs)] = np.nan
+        return found
 
 
-# --- the order of elimination: greedily, so that tables stay narrow ------------------------------------
-
-
-def order(
-    scopes: tuple[tuple[int, ...], ...],
-    variables: int,
-    last: frozenset[int],
-    backwards: bool,
-    budget: Budget = NO_LIMIT,
-) -> tuple[list[int], int]:
-    """Return an order of elimination and its width (at least the treewidth).
-
-    Those in ``last`` go after the others; if ``backwards``, from the greatest to the least. Past WIDTH the
-    order is not finished, and the width is the first that was too large.
-    """
-    most = WIDTH
-
-    def found() -> tuple[list[int], int]:
-        widest = max(map(len, scopes), default=1) - 1
-        if widest > most:
-            return [], widest
-        ways = (False, True) if variables <= _FILL else (False,)
-        orders = (
-            _greedy(_neighbours(scopes, variables), last, backwards, fill, most, budget) for fill in ways
-        )
-        return min(orders, key=lambda each: each[1])
-
-    # A case is looked at once to see whether it fits, and again for each question.
-    return _orders.get((scopes, variables, last, backwards, most), found)
-
-
-def _greedy(
-    near: list[set[int]], last: frozenset[int], backwards: bool, fill: bool, most: int, budget: Budget
-) -> tuple[list[int], int]:
-    def cost(variable: int) -> tuple[bool, int, int]:
-        if backwards and variable in last:
-            return True, -variable, 0
-        others = near[variable]
-        missing = sum(len(others - near[other]) - 1 for other in others) if fill else 0
-        return variable in last, missing, len(others)
-
-    order: list[int] = []
-    width = 0
-    left = set(range(len(near)))
-    heap = [] if fill else [(cost(variable), variable) for variable in left]
-    heapq.heapify(heap)
-    while left:
-        budget.tick()
-        if fill:
-            variable = min(left, key=lambda v: (cost(v), v))
+def _sum_over(table: NDArray[Any], axes: Sequence[int]) -> NDArray[Any]:
+    """Return a table summed over some axes; axes of two values are added as halves, which is faster."""
+    for axis in sorted(axes, reverse=True):
+        if table.shape[axis] == 2:
+            before: tuple[Any, ...] = (slice(None),) * axis
+            table = table[(*before, 0)] + table[(*before, 1)]
         else:
-            seen, variable = heapq.heappop(heap)
-            if variable not in left or seen != cost(variable):
-                continue
-        others = near[variable]
-        width = max(width, len(others))
-        if width > most:
-            return order, width
-        order.append(variable)
-        left.discard(variable)
-        for other in others:
-            near[other] |= others
-            near[other] -= {variable, other}
-            if not fill:
-                heapq.heappush(heap, (cost(other), other))
-    return order, width
-
-
-def narrow_order(scopes: Sequence[Sequence[int]], variables: int, budget: Budget) -> list[int]:
-    """Return an order of elimination, quickly found; raise TooManyWorlds past WIDTH."""
-    found, width = _greedy(_neighbours(scopes, variables), frozenset(), False, False, WIDTH, budget)
-    if width > WIDTH:
-        raise TooManyWorlds(
-            f"elimination needs tables of {width} atoms or more, beyond {WIDTH} (limit WIDTH)", WIDTH=WIDTH
-        )
-    return found
-
-
-def _neighbours(scopes: Iterable[Iterable[int]], variables: int) -> list[set[int]]:
-    """Return, for each variable, those that it shares a table with."""
-    near: list[set[int]] = [set() for _ in range(variables)]
-    for scope in scopes:
-        for variable in scope:
-            near[variable].update(scope)
-    for variable, others in enumerate(near):
-        others.discard(variable)
-    return near
+            table = table.sum(axis=axis)
+    return table

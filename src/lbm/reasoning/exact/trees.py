@@ -24,7 +24,7 @@ from lbm.knowledge.formula import FALSE, TRUE, Formula, holds
 from lbm.reasoning.assign import assign, reach
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.exact.apart import WHOLE, Component, Split, exponent
-from lbm.reasoning.exact.tables import Buckets, Table, narrow_order, start, sum_out, times
+from lbm.reasoning.exact.buckets import Buckets, Table, narrow_order, start, sum_out, times
 
 MAX_ENTRIES: Final = 1 << 18
 """Entries of all tables of a theory up to which it is kept as trees."""

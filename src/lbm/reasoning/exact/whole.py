@@ -1,6 +1,4 @@
-"""A theory by its components, and a component that is too large by cases, each of them a whole again.
-
-Cases (cutset conditioning) are the values of a few atoms, which let the rest fall apart.
+"""A theory by its components, each of them by the method that is least work.
 
 The functions that take a Split answer the questions that every method answers about one component.
 """
@@ -8,46 +6,54 @@ The functions that take a Split answer the questions that every method answers a
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lbm.errors import TooManyWorlds, UnknownAtom
-from lbm.knowledge.formula import Formula, atoms_of, make
+from lbm.errors import NoAnswer, TooManyWorlds, UnknownAtom
+from lbm.knowledge.formula import Formula, make
 from lbm.logic.anatomy import view
 from lbm.logic.elimination import Elimination
 from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.exact.apart import Component, Split, exponent, fall_apart
 from lbm.reasoning.exact.blocks import LIMIT, Blocks
+from lbm.reasoning.exact.buckets import Buckets
+from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.cubes import MAX_CUBES, ByCubes
 from lbm.reasoning.exact.rows import (
     Words,
     check_room,
     coins,
+    few,
     how_many,
     mask,
     sort_rows,
     spread,
     words_for,
 )
-from lbm.reasoning.exact.tables import Buckets, few
+from lbm.reasoning.exact.tables import MAX_TABLE, Tables
 from lbm.reasoning.problem import Known
-
-MAX_CASES: Final = 256
-"""Cases that a component too large for every method is split into."""
-
-MAX_ASSUMED: Final = 12
-"""Atoms that a case assumes."""
 
 QUICK: Final = 20
 """Atoms of a component whose worlds are enumerated before anything cleverer is tried."""
 
-_ONE_CASE: Final = "one case"  # as auto, without looking for cases
+FEW: Final = 10
+"""Atoms of a component whose worlds are looked at one by one rather than put in tables."""
+
+FAR: Final = 1e5
+"""Sum of all weights, over the temperature, past which sums keep best scores apart as whole numbers."""
+
+
+CHEAP: Final = 1 << 22
+"""Entries of all tables of a component together up to which nothing else is tried."""
+
+_tables: Final = Known(16)
+_circuits: Final = Known(16)
+_PATIENCE: Final = 1.0  # seconds for a circuit where there are tables
+_ENTRY: Final = 2e-8  # seconds that an entry of a table takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ def count(split: Split, keep: frozenset[str] | None, how: How) -> int:
         try:
             total *= how.known.get(
                 ("count", component, keep, how.method),
-                lambda: solver(component, how, keep).count(keep),  # noqa: B023 - called at once
+                lambda: count_of(component, keep, how),  # noqa: B023 - called at once
             )
         except TooManyWorlds as error:
             late = late or error
@@ -123,7 +129,7 @@ def mass(split: Split, temperature: float, how: How) -> tuple[int, float] | None
     for component in split.components:
         found = how.known.get(
             ("mass", component, temperature, how.method),
-            lambda: solver(component, how).mass(split.scale, temperature),  # noqa: B023 - called at once
+            lambda: _summing(component, how, split.scale, temperature).mass(split.scale, temperature),  # noqa: B023
         )
         if found is None:
             return None
@@ -139,7 +145,9 @@ def marginals(split: Split, temperature: float, how: How) -> dict[str, float] | 
     for component in split.components:
         chances = how.known.get(
             ("marginals", component, temperature, how.method),
-            lambda: solver(component, how).marginals(split.scale, temperature),  # noqa: B023
+            lambda: _summing(component, how, split.scale, temperature).marginals(  # noqa: B023
+                split.scale, temperature
+            ),
         )
         if chances is None:
             return None
@@ -169,7 +177,8 @@ def draw(
     place = {name: i for i, name in enumerate(names)}
     found = np.tile(_pattern(split, names), (n, 1))
     for component in split.components:
-        rows = solver(component, how).draw(n, rng, split.scale, temperature)
+        by = _summing(component, how, split.scale, temperature)
+        rows = by.draw(n, rng, split.scale, temperature)
         if rows is None:
             return None
         spread(rows, [place[name] for name in component.atoms], found)
@@ -218,49 +227,164 @@ def _product(
     return found
 
 
+Solver: TypeAlias = ByCubes | Blocks | Buckets | Tables | ByCircuit
+"""What answers questions about the models of one component."""
+
 # --- one component ---------------------------------------------------------------------------------
 
 
-def solver(
-    component: Component, how: How, keep: frozenset[str] | None = None
-) -> ByCubes | Blocks | Buckets | Cases:
-    """Return what answers questions about a component: the method asked for, or the first that fits."""
+def solver(component: Component, how: How, keep: frozenset[str] | None = None) -> Solver:
+    """Return what lists the models of a component: by the method asked for, or the first that fits."""
     size, budget = len(component.atoms), how.budget
-    if how.method == "cubes":
-        return ByCubes(component, 1 << 16, budget)
-    if how.method == "enumeration":
-        if size > LIMIT:
-            raise TooManyWorlds(
-                f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} "
-                "(limit LIMIT): try method='auto'",
-                LIMIT=LIMIT,
-            )
-        return Blocks(component, budget)
-    if how.method == "elimination":
-        return Buckets(component, keep, budget)
-    if not component.soft and (keep is None or keep.issuperset(component.atoms)):
-        sizes, cubes = Elimination(), 1
-        for part in component.hard:
-            cubes *= sizes.size(part)
-            if cubes > MAX_CUBES:  # most have too many after a few formulae
-                break
-        else:
-            return ByCubes(component, MAX_CUBES, budget)
-    if size <= QUICK:
+    if how.method in ("cubes", "enumeration"):
+        return _asked_for(component, how)
+    if how.method == "circuit":
+        return circuit_of(component, keep, budget)
+    eliminating = how.method == "elimination"
+    flat = None if eliminating or not _all_asked(component, keep) else _flat(component, budget)
+    if flat is not None:
+        return flat
+    if size <= QUICK and not eliminating:
         return Blocks(component, budget)
     try:
         return Buckets(component, keep, budget)
     except TooManyWorlds:
-        if size <= LIMIT:
+        if eliminating and not _all_asked(component, keep):
+            raise
+        return tables_of(component, budget) if eliminating else _compiled(component, keep, budget)
+
+
+def count_of(
+    component: Component,
+    keep: frozenset[str] | None,
+    how: How,
+    weights: Mapping[str, tuple[int, int]] | None = None,
+) -> int:
+    """Return how many models there are, or restrictions to ``keep``; or the sum of what they weigh.
+
+    ``weights``: what a model is multiplied by where an atom is false, and where it is true.
+    """
+    budget = how.budget
+    if weights:
+        return compiled(component, keep, budget).count(keep, weights)
+    if how.method in ("cubes", "enumeration", "circuit") or not _all_asked(component, keep):
+        return solver(component, how, keep).count(keep)
+    if how.method == "elimination":
+        return tables_of(component, budget).count()
+    flat = _flat(component, budget)
+    if flat is not None:
+        return flat.count()
+    if len(component.atoms) <= QUICK:
+        return Blocks(component, budget).count()
+    return _compiled(component, None, budget).count()
+
+
+def _summing(component: Component, how: How, scale: int, temperature: float) -> Solver:
+    """Return what sums over the models of a component: by the method asked for, or the first that fits."""
+    spread = sum(abs(weight) for _, weight in component.soft)
+    if how.method in ("cubes", "enumeration", "circuit"):
+        return solver(component, how)
+    if not exponent(spread, scale, temperature) < FAR:
+        return solver(component, how)
+    size, budget = len(component.atoms), how.budget
+    if how.method == "elimination":
+        return tables_of(component, budget)
+    flat = None if component.soft else _flat(component, budget)
+    if flat is not None:
+        return flat
+    if size <= FEW:
+        return Blocks(component, budget)
+    if size > QUICK:
+        return _compiled(component, None, budget)
+    with suppress(TooManyWorlds):
+        tables = tables_of(component, budget)
+        if tables.work <= 1 << QUICK:
+            return tables
+    return Blocks(component, budget)
+
+
+def _compiled(component: Component, keep: frozenset[str] | None, budget: Budget) -> Solver:
+    """Return tables or a circuit of a component or, if it is too large for both, all its worlds."""
+    try:
+        return compiled(component, keep, budget)
+    except TooManyWorlds:
+        if len(component.atoms) <= LIMIT:
             return Blocks(component, budget)
-        if how.method != _ONE_CASE:
-            for other in (
-                lambda: ByCubes(component, MAX_CUBES, budget),
-                lambda: Cases(component, keep, budget),
-            ):
-                with suppress(TooManyWorlds):
-                    return other()
         raise
+
+
+def compiled(component: Component, keep: frozenset[str] | None, budget: Budget) -> Tables | ByCircuit:
+    """Return tables or a circuit of a component, whichever is less work; restrictions: a circuit.
+
+    Tables say beforehand how large they are; a circuit shows it as it is made. So tables that are small are
+    taken at once, and else a circuit is tried, for as long as tables would take if there are any.
+    """
+    tables: Tables | None = None
+    if _all_asked(component, keep):
+        with suppress(TooManyWorlds):
+            tables = tables_of(component, budget)
+    if tables is not None and tables.work <= CHEAP:
+        return tables
+    try:
+        part = budget if tables is None else budget.at_most(_PATIENCE + _ENTRY * tables.work)
+        return circuit_of(component, keep, part).within(budget)
+    except (TooManyWorlds, NoAnswer) as error:
+        if tables is not None:
+            budget.tick()
+            return tables
+        if isinstance(error, NoAnswer):
+            raise
+        size = len(component.atoms)
+        raise TooManyWorlds(
+            f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} (limit LIMIT), "
+            f"elimination needs tables of more than {MAX_TABLE} entries (limit MAX_TABLE), and a circuit "
+            f"passes {error.value} (limit {error.limit}): give more evidence, or sample",
+            **{error.limit: error.value},
+        ) from error
+
+
+def _asked_for(component: Component, how: How) -> ByCubes | Blocks:
+    """Return the cubes of a component, or all its worlds, as the method says."""
+    size = len(component.atoms)
+    if how.method == "cubes":
+        return ByCubes(component, 1 << 16, how.budget)
+    if size > LIMIT:
+        raise TooManyWorlds(
+            f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} "
+            "(limit LIMIT): try method='auto'",
+            LIMIT=LIMIT,
+        )
+    return Blocks(component, how.budget)
+
+
+def _all_asked(component: Component, keep: frozenset[str] | None) -> bool:
+    """Return whether models themselves are asked for, not restrictions of them."""
+    return keep is None or keep.issuperset(component.atoms)
+
+
+def _flat(component: Component, budget: Budget) -> ByCubes | None:
+    """Return a component by cubes, if nothing is soft and they are few at a glance."""
+    if component.soft:
+        return None
+    sizes, cubes = Elimination(), 1
+    for part in component.hard:
+        cubes *= sizes.size(part)
+        if cubes > MAX_CUBES:  # most have too many after a few formulae
+            return None
+    return ByCubes(component, MAX_CUBES, budget)
+
+
+def tables_of(component: Component, budget: Budget) -> Tables:
+    """Return a component as tables; those of the last components are kept, with their orders."""
+    found = _tables.get(component, lambda: Tables(component, budget))
+    return found.within(budget)
+
+
+def circuit_of(component: Component, keep: frozenset[str] | None, budget: Budget) -> ByCircuit:
+    """Return a component as a circuit; those of the last components are kept."""
+    kept = None if keep is None or keep.issuperset(component.atoms) else keep.intersection(component.atoms)
+    found = _circuits.get((component, kept), lambda: ByCircuit(component, kept, budget))
+    return found.within(budget)
 
 
 def _first(component: Component, keep: frozenset[str] | None, limit: int, how: How) -> Words:
@@ -291,118 +415,3 @@ def _first(component: Component, keep: frozenset[str] | None, limit: int, how: H
             lists.append(worlds(split, names, keep, min(missing, total), inside))
             missing -= len(lists[-1])
     return np.concatenate(lists)
-
-
-class Cases:
-    """A component too large for every method, split by the values of a few atoms that many formulae mention.
-
-    Every model belongs to one case. Each case is a problem of its own: with more atoms fixed it falls apart,
-    or its tables become narrow enough.
-    """
-
-    def __init__(self, component: Component, keep: frozenset[str] | None, budget: Budget) -> None:
-        self.component, self.how = component, How(_ONE_CASE, budget=budget)
-        self.cases: list[Split] = []
-        waiting: list[tuple[Formula, ...]] = [()]
-        while waiting:
-            budget.tick()
-            literals = waiting.pop()
-            case = fall_apart(component.atoms, [*component.hard, *literals], component.soft, budget)
-            if case is None:
-                continue
-            met: Counter[str] = Counter()
-            for part in case.components:
-                try:
-                    solver(part, self.how, keep)
-                except TooManyWorlds:
-                    for formula in (*part.hard, *(formula for formula, _ in part.soft)):
-                        met.update(name for name in atoms_of(formula) if keep is None or name in keep)
-                    if not met:
-                        raise
-            if not met:
-                self.cases.append(case)
-                continue
-            if len(literals) >= MAX_ASSUMED or len(self.cases) + len(waiting) >= MAX_CASES:
-                raise TooManyWorlds(
-                    f"{len(component.atoms)} free atoms are too many even case by case (limit MAX_CASES)",
-                    MAX_CASES=MAX_CASES,
-                )
-            name = make("atom", max(met, key=met.__getitem__), ())
-            waiting += [(*literals, name), (*literals, ~name)]
-
-    def count(self, keep: frozenset[str] | None = None) -> int:
-        """Return how many models there are, or restrictions to the atoms it was made for."""
-        return sum(count(case, keep, self.how) for case in self.cases)
-
-    def worlds(self, limit: int, keep: frozenset[str] | None = None) -> Words:
-        """Return the first ``limit`` models, sorted, or their restrictions to ``keep``."""
-        names = self.component.atoms
-        found = np.zeros((0, words_for(len(names))), np.uint64)
-        for case in self.cases:
-            number = min(limit, count(case, keep, self.how))
-            if number:
-                more = worlds(case, names, keep, number, self.how)
-                found = sort_rows(np.concatenate([found, more]))[:limit]
-        return found
-
-    def _shares(
-        self, scale: int, temperature: float
-    ) -> tuple[list[Split], NDArray[np.float64], tuple[int, float]] | None:
-        """Return the cases that have models, the probability of each, and the mass of all."""
-        pairs = []
-        for case in self.cases:
-            scaled = replace(case, scale=scale)
-            found = mass(scaled, temperature, self.how)
-            if found is not None:
-                pairs.append((scaled, found))
-        if not pairs:
-            return None
-        top = max(score for _, (score, _) in pairs)
-        logs = [exponent(score - top, scale, temperature) + log for _, (score, log) in pairs]
-        weights = np.exp(np.array(logs) - max(logs))
-        log = max(logs) + math.log(weights.sum())
-        return [case for case, _ in pairs], weights / weights.sum(), (top, log)
-
-    def mass(self, scale: int, temperature: float) -> tuple[int, float] | None:
-        """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no model."""
-        found = self._shares(scale, temperature)
-        return None if found is None else found[2]
-
-    def marginals(self, scale: int, temperature: float) -> list[float] | None:
-        """Return the probability of each atom: that in each case, times the case's."""
-        found = self._shares(scale, temperature)
-        if found is None:
-            return None
-        sums = dict.fromkeys(self.component.atoms, 0.0)
-        for case, share in zip(found[0], found[1].tolist(), strict=True):
-            chances = marginals(case, temperature, self.how)
-            assert chances is not None  # cases without models have been left out
-            for name, chance in chances.items():
-                sums[name] += share * chance
-        return [min(chance, 1.0) for chance in sums.values()]
-
-    def best(self, limit: int | None) -> tuple[int, int, Words] | None:
-        """Return the best score, how many models have it, and the first of them; None: there is no model."""
-        names = self.component.atoms
-        tops = [best(case, names, limit, self.how) for case in self.cases]
-        found = [top for top in tops if top is not None]
-        if not found:
-            return None
-        score = max(top for top, _, _ in found)
-        number = sum(ways for top, ways, _ in found if top == score)
-        rows = np.concatenate([rows for top, _, rows in found if top == score])
-        return score, number, sort_rows(rows)[:limit]
-
-    def draw(self, n: int, rng: np.random.Generator, scale: int, temperature: float) -> Words | None:
-        """Return ``n`` independent draws: first how many of each case, then which."""
-        found = self._shares(scale, temperature)
-        if found is None:
-            return None
-        names = self.component.atoms
-        lists = [np.zeros((0, words_for(len(names))), np.uint64)]
-        for case, number in zip(found[0], rng.multinomial(n, found[1]).tolist(), strict=True):
-            if number:
-                rows = draw(case, names, number, rng, temperature, self.how)
-                assert rows is not None  # cases without models have been left out
-                lists.append(rows)
-        return rng.permutation(np.concatenate(lists))

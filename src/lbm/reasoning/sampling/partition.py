@@ -18,7 +18,7 @@ from lbm.reasoning.engine.groups import groups_of
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.engine.population import Population, log_mean, pinned_population, population_of
 from lbm.reasoning.engine.streams import seed_from
-from lbm.reasoning.exact.apart import Split
+from lbm.reasoning.exact.apart import Split, exponent
 from lbm.reasoning.proof import find_model
 from lbm.reasoning.sampling.machines import truth
 from lbm.reasoning.sampling.targets import LogicalNetwork, hard_theory, logical_network, with_field
@@ -109,7 +109,8 @@ def log_partition(
     if math.isinf(value):
         raise NoAnswer("no population ended in a model of the hard formulae: log Z was not estimated")
     number = sum(crowd.number for crowd in crowds)
-    return LogPartition(value + found.earned, error, size, number, note)
+    settled = exponent(split.score, split.scale, temperature)  # what soft formulae give in every world
+    return LogPartition(value + found.earned + settled, error, size, number, note)
 
 
 class _Pins:

@@ -21,7 +21,7 @@ from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.clauses import Clauses, is_true, propagated, under
 from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
 from lbm.reasoning.exact.apart import Component, split_of
-from lbm.reasoning.exact.tables import WIDTH, order
+from lbm.reasoning.exact.buckets import WIDTH, order
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
 from lbm.reasoning.search import engines

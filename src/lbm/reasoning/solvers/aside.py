@@ -14,7 +14,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -36,7 +36,8 @@ KEPT: Final = 1 << 20
 """Literals of a problem up to which its process is kept for the next one; past that it has grown large."""
 
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
-_LAST: Final = ("end", "failed", "count", "stopped")  # after these there is nothing more to say
+_SOON: Final = 0.01  # the same where the answer may no longer be wanted at any moment
+_LAST: Final = ("end", "failed", "count", "weight", "stopped")  # after these there is nothing more to say
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Message:
         ``"bound"``: no world loses less than ``lost``. ``"world"``: a world that keeps the hard clauses.
         ``"next"``: a world, and none that was not ``"next"`` before loses less than ``lost``, as it does.
         ``"end"``: there is no further world, or none that was asked for. ``"count"``: models were counted.
-        ``"failed"``: the process ended without an answer.
+        ``"weight"``: their weights were summed. ``"failed"``: the process ended without an answer.
     lost
         Weight of soft clauses that are false; of a ``"world"`` it is not known.
     world
@@ -58,6 +59,8 @@ class Message:
         At the ``"end"``: whether every world that exists has been given.
     count
         The number of models, as hexadecimal digits.
+    weight
+        The sum of their weights, as ``float.hex`` writes it.
     """
 
     kind: str
@@ -65,6 +68,7 @@ class Message:
     world: str = ""
     all: bool = False
     count: str = ""
+    weight: str = ""
 
 
 class Answers:
@@ -87,10 +91,11 @@ class Answers:
 
         A budget that is spent asks for what is there. After the last event comes it again.
         """
+        tick = _TICK if budget.stop is None else _SOON
         while self._last is None:
-            left = budget.left()
+            left = 0.0 if budget.spent() else budget.left()
             try:
-                found = self._found.get(timeout=min(_TICK, left)) if left > 0 else self._found.get_nowait()
+                found = self._found.get(timeout=min(tick, left)) if left > 0 else self._found.get_nowait()
             except queue.Empty:
                 if left <= 0:
                     return None
@@ -147,6 +152,28 @@ def model_count(clauses: Clauses, project: Sequence[int] | None = None, *, budge
     with _asked(header, clauses) as answers:
         found = answers.next(budget)
     return int(found.count, 16) if found is not None and found.kind == "count" else None
+
+
+def weighted_count(
+    clauses: Clauses,
+    weights: Mapping[int, tuple[float, float]],
+    project: Sequence[int] | None = None,
+    *,
+    budget: Budget,
+) -> float | None:
+    """Return the sum of the weights of all worlds that keep the clauses, by Ganak; None: no answer in time.
+
+    The weight of a world is the product of those of its literals. ``weights`` has them by variable, where it
+    is true and where it is false; a variable that is not there weighs 1 either way. With ``project``, the
+    worlds are those over these variables that can be extended to one that keeps the clauses. The sum is
+    rounded once: it may be 0 or infinite because a double holds no more.
+    """
+    kept = None if project is None else list(project)
+    signs = [(variable, true.hex(), false.hex()) for variable, (true, false) in weights.items()]
+    header = {"task": "weigh", "variables": clauses.variables, "project": kept, "signs": signs}
+    with _asked(header, clauses) as answers:
+        found = answers.next(budget)
+    return float.fromhex(found.weight) if found is not None and found.kind == "weight" else None
 
 
 def ganak_installed() -> bool:

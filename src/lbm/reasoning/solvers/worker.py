@@ -80,6 +80,12 @@ class Work:
             self.current = self.waiting[0][0]["number"]
             return self.waiting.pop(0)
 
+    def counts(self) -> bool:
+        """Return whether the first problem is here already, and one of counting."""
+        with self.arrived:
+            self.arrived.wait_for(lambda: self.waiting, _AGAIN)
+            return bool(self.waiting) and self.waiting[0][0]["task"] != "maxsat"
+
     def call(self, solver: Any, assumptions: Sequence[int]) -> bool | None:
         """Let a solver work, unless or until its problem is no longer wanted."""
         self.solver = solver
@@ -108,7 +114,8 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     work = Work(sys.stdin.buffer)
-    from pysat.examples.rc2 import RC2  # noqa: F401 - loaded before the first problem comes
+    if not work.counts():
+        from pysat.examples.rc2 import RC2  # noqa: F401 - loaded before the first problem comes
 
     while True:
         header, literals, weights = work.next()
@@ -121,6 +128,9 @@ def main() -> None:
         try:
             if header["task"] == "count":
                 say("count", count=hex(_count(clauses, header["variables"], header["project"])))
+            elif header["task"] == "weigh":
+                found = _weigh(clauses, header["variables"], header["project"], header["signs"])
+                say("weight", weight=found.hex())
             else:
                 solve(clauses, weights, header["variables"], header["atoms"], header, say, work.call)
         except Stopped:
@@ -142,16 +152,30 @@ def _clauses(literals: array[int]) -> list[list[int]]:
 
 
 def _count(clauses: list[list[int]], variables: int, project: list[int] | None) -> int:
+    return int(_counter("Counter", clauses, variables, project).count()) if all(clauses) else 0
+
+
+def _weigh(
+    clauses: list[list[int]], variables: int, project: list[int] | None, signs: list[tuple[int, str, str]]
+) -> float:
     if not all(clauses):
-        return 0
+        return 0.0
+    counter = _counter("WeightedCounter", clauses, variables, project)
+    for variable, true, false in signs:  # both: where only one is set, the other is not 1
+        counter.set_lit_weight(variable, float.fromhex(true))
+        counter.set_lit_weight(-variable, float.fromhex(false))
+    return float(counter.count())
+
+
+def _counter(kind: str, clauses: list[list[int]], variables: int, project: list[int] | None) -> Any:
     from importlib import import_module
 
-    counter = import_module("pyganak").Counter()
+    counter = getattr(import_module("pyganak"), kind)()
     counter.new_vars(variables)
     counter.add_clauses(clauses)
     if project is not None:
         counter.set_sampling_set(project)
-    return int(counter.count())
+    return counter
 
 
 def solve(

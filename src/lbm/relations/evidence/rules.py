@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from lbm.errors import FileError, ParseError
 from lbm.knowledge.formula import CONSTANT, atom_name, quote
+from lbm.knowledge.packed import read_lines
 from lbm.knowledge.theory import Theory
 from lbm.relations.prolog.terms import Compound, Term, write
 
@@ -117,8 +118,6 @@ def _constant(member: str) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"cannot read the rules in {path}: {error.strerror or error}") from error
+        return read_lines(path)
     except UnicodeDecodeError as error:
         raise FileError(f"expected rules as UTF-8 text in {path}, got bytes that are none") from error

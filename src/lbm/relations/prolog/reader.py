@@ -12,7 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from lbm.errors import FileError, ParseError
+from lbm.errors import ParseError
+from lbm.knowledge.packed import read_lines
 from lbm.relations.prolog.operators import Operator, Operators
 from lbm.relations.prolog.terms import EMPTY, Compound, Term, Variable, make_list
 from lbm.relations.prolog.tokens import (
@@ -96,9 +97,7 @@ def read_clauses(text: str, *, source: str | None = None, operators: Operators |
 def read_file(path: Path | str, *, operators: Operators | None = None) -> list[Clause]:
     """Return every clause of a file; errors name it as it was given."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+        text = read_lines(path)
     except UnicodeDecodeError as error:
         raise ParseError(
             f"expected text in UTF-8, found the byte {error.object[error.start]:#04x} at {error.start}",

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import pandas as pd
 
 from lbm.errors import FileError, LbmError, MissingExtra, nearest
+from lbm.knowledge.packed import bare_name, is_packed, opened
 
 HEAD_ROWS: Final = 100_000
 """Rows, the first of a file, that decide what its columns are; fewer where these have HEAD_CELLS cells."""
@@ -79,7 +80,7 @@ class TableFile:
             "encoding": "utf-8-sig",
             "low_memory": False,  # one type per column and part, whatever its first lines hold
         }
-        with pd.read_csv(self.path, chunksize=rows, **options) as parts:
+        with _opened(self.path, self.name) as file, pd.read_csv(file, chunksize=rows, **options) as parts:
             yield from parts
 
     def _parquet(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
@@ -110,7 +111,10 @@ def _opened(path: Path, name: str) -> Any:
     try:
         if path.exists() and not path.is_file():
             raise FileError(f"cannot read {name}: it is no regular file")
-        return path.open("rb")
+        file = path.open("rb")
+        if is_packed(file.peek(8)) or bare_name(path) != path:
+            return opened(file, name, ending=path.suffix.lower())
+        return file
     except (OSError, ValueError) as error:
         if isinstance(error, LbmError):
             raise

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from lbm.knowledge.wire import write_whole
+from lbm.knowledge.packed import write_whole
 from lbm.machine.files import check_arrays, check_keys, pack, refuse, shown, typed, unpack
 from lbm.training.data.examples import Examples
 from lbm.training.gradients.descent import Progress, from_state, to_state
@@ -115,7 +115,7 @@ def save_checkpoint(run: TrainingRun, progress: Progress, path: str | Path) -> N
     """Write where a run stands to a file, whole or not at all."""
     tensors, state = to_state(progress)
     arrays = {name: values.detach().cpu().numpy() for name, values in tensors.items()}
-    write_whole(path, [pack(FORMAT, {"run": dict(run.facts), "state": state}, arrays)])
+    write_whole(path, [pack(FORMAT, {"run": dict(run.facts), "state": state}, arrays)], as_it_is=True)
 
 
 def load_checkpoint(

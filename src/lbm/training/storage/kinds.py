@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from lbm.errors import FileError, MachineFileError, ParseError
+from lbm.knowledge.packed import bare_name, is_packed
 from lbm.machine.files import KINDS, MAX_HEADER, shown
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
     from lbm.training.learners.classifier import LBMClassifier
 
-_THEORIES: Final = (".lbm", ".cnf", ".wcnf")
+_THEORIES: Final = (".lbm", ".cnf", ".wcnf", ".uai")
 
 
 def load(path: str | Path) -> Any:
@@ -60,7 +61,7 @@ def load(path: str | Path) -> Any:
         if kind is None:
             _refuse(path, "a safetensors file that is not of lbm, or is damaged: save it again with lbm.save")
         _refuse(path, KINDS[kind])
-    if not _is_text(start) and Path(path).suffix.lower() not in _THEORIES:
+    if not (_is_text(start) or is_packed(start)) and Path(path).suffix.lower() not in _THEORIES:
         _refuse(
             path, f"a binary file that begins {start!r}: lbm.load reads what lbm.save wrote, and theories"
         )
@@ -69,7 +70,7 @@ def load(path: str | Path) -> Any:
     try:
         return load_theory(path)
     except ParseError as error:
-        ending = Path(path).suffix
+        ending = bare_name(path).suffix
         if error.line is not None or ending.lower() in ("", ".txt", *_THEORIES):
             raise
         _refuse(path, f"a file that ends in {ending}: let it end in .lbm, .cnf or .wcnf if it is a theory")
@@ -153,7 +154,7 @@ def _refuse(path: str | Path, found: str) -> NoReturn:
 
 
 def _refuse_theory_ending(path: str | Path, what: str) -> None:
-    ending = Path(path).suffix.lower()
+    ending = bare_name(path).suffix.lower()
     if ending in _THEORIES:
         raise FileError(
             f"cannot write {path}: names that end in {ending} are for theories, and this is {what}: "

@@ -20,8 +20,8 @@ from scipy.sparse import csc_array
 from sklearn.utils.validation import check_is_fitted
 
 from lbm.errors import LbmError
+from lbm.knowledge.packed import write_whole
 from lbm.knowledge.theory import Theory
-from lbm.knowledge.wire import write_whole
 from lbm.machine.files import (
     ascending,
     check_arrays,
@@ -88,7 +88,7 @@ def save_model(classifier: LBMClassifier, path: str | Path) -> None:
     Kept is all that it predicts, explains and gives rules with. Not kept are Adam's moments, so that
     ``partial_fit`` of a loaded model begins with new ones, and the times of epochs.
     """
-    write_whole(path, [model_bytes(classifier)])
+    write_whole(path, [model_bytes(classifier)], as_it_is=True)
 
 
 def load_model(path: str | Path) -> LBMClassifier:

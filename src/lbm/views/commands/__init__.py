@@ -15,6 +15,7 @@ from lbm.views.commands.count import count_models
 from lbm.views.commands.draw import draw_machine
 from lbm.views.commands.entails import entails_query
 from lbm.views.commands.induce import induce_rules
+from lbm.views.commands.marginals import list_marginals
 from lbm.views.commands.measure import log_partition_of, log_probability_of
 from lbm.views.commands.models import list_models
 from lbm.views.commands.predict import predict_rows
@@ -33,9 +34,10 @@ for _command, _name, _short in (
     (unseeded(check_theory), "check", "Its size; satisfiable, or which formulae clash."),
     (ask_query, "ask", "How likely is a formula, and is it settled?"),
     (unseeded(entails_query), "entails", "Does a formula follow, and why?"),
+    (list_marginals, "marginals", "How likely is every atom?"),
     (best_world, "best", "The world that loses the least weight."),
     (unseeded(list_models), "models", "The worlds that satisfy every hard formula."),
-    (unseeded(count_models), "count", "How many such worlds there are."),
+    (unseeded(count_models), "count", "How many such worlds there are, or what they weigh."),
     (sample_worlds, "sample", "Worlds drawn at random."),
     (log_partition_of, "log-partition", "log Z, the logarithm of the sum over worlds."),
     (unseeded(log_probability_of), "log-probability", "The logarithm of a world's probability."),

@@ -32,7 +32,8 @@ def best_world(
         bool, Option("--certify", help="Take as long as the proof takes; unproven is exit 3.")
     ] = False,
     dimacs: Annotated[bool, Option("--dimacs", help="Print o, s and v lines, as MaxSAT solvers do.")] = False,
-    lenient: shared.Lenient = False,
+    *,
+    reading: shared.FileOptions,
     as_json: shared.Json = False,
     seed: shared.Seeded = None,
 ) -> int:
@@ -50,7 +51,7 @@ def best_world(
     """
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
-    theory = shared.read_theory(file, lenient=lenient)
+    theory = reading.theory(file)
     from lbm.errors import NoAnswer, NoWorlds
     from lbm.knowledge.parser import parse
     from lbm.reasoning.optimum import best  # and no more: RC2 waits for it

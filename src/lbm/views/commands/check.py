@@ -21,7 +21,8 @@ ESTIMATED: Final = 10_000
 def check_theory(
     file: shared.File,
     seconds: shared.Seconds = 60.0,
-    lenient: shared.Lenient = False,
+    *,
+    reading: shared.FileOptions,
     as_json: shared.Json = False,
 ) -> int:
     """Read a theory, tell its size, and prove that its hard formulae can all be satisfied, or not.
@@ -34,7 +35,7 @@ def check_theory(
     clash (list of formula, a position from 0, with line, null if unknown, and text), minimal (whether
     the clash is proven so).
     """
-    theory = shared.read_theory(file, lenient=lenient)
+    theory = reading.theory(file)
     from lbm.reasoning.budget import Budget
     from lbm.reasoning.search.satisfy import prove
 

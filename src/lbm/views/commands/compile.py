@@ -33,7 +33,7 @@ def compile_theory(
     translation: shared.MachineOptions,
     latex: Annotated[bool, Option("--latex", help="Write the energy function as LaTeX.")] = False,
     everything: Annotated[bool, Option("--all", help="Print every unit, however many.")] = False,
-    lenient: shared.Lenient = False,
+    reading: shared.FileOptions,
     as_json: shared.Json = False,
 ) -> None:
     """Turn a theory into a machine: its atoms, its hidden units, its energy function.
@@ -47,7 +47,7 @@ def compile_theory(
     where a double holds them as written, otherwise text; null for a hard formula.
     """
     _check_output(file, output)
-    theory = shared.read_theory(file, lenient=lenient)
+    theory = reading.theory(file)
     with shared.working("compiling"):
         machine = translation.machine(theory)
         if output is not None:

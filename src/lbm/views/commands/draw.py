@@ -27,7 +27,7 @@ def draw_machine(
     ],
     *,
     translation: shared.MachineOptions,
-    lenient: shared.Lenient = False,
+    reading: shared.FileOptions,
     as_json: shared.Json = False,
 ) -> None:
     """Draw the network: visible units below, hidden units above with their cubes, weights as edges.
@@ -42,7 +42,7 @@ def draw_machine(
     plots.check_picture(output)
     machine = None if file == "-" else _saved(file)
     if machine is None:
-        theory = shared.read_theory(file, lenient=lenient)
+        theory = reading.theory(file)
         machine = translation.machine(theory)
     plots.draw(machine, output, warn=shared.warn)
     if as_json:

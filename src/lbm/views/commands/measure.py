@@ -17,30 +17,39 @@ def log_partition_of(
     given: shared.Given = None,
     weighing: shared.DistributionOptions,
     seconds: shared.Seconds = 60.0,
-    lenient: shared.Lenient = False,
+    reading: shared.FileOptions,
+    form: shared.Form = None,
     as_json: shared.Json = False,
     seed: shared.Seed = None,
 ) -> int:
     """Print log Z: Z sums exp(score/τ) over the models, or exp(-F) over the worlds of the machine.
 
     Where the models are too many to sum, or half of the time is over, log Z is estimated by population
-    annealing and printed with its standard error; standard error says so.
+    annealing and printed with its standard error; standard error says so. With --form uai, the logarithm to
+    base 10, behind a line PR.
 
     Exit status 0: there it is; 1: no world satisfies the evidence and the hard formulae; 3: it takes too
     long.
 
     With --json: log_partition, distribution, temperature, confidence, error (0 if it is exact), note.
     """
-    theory = shared.read_theory(file, lenient=lenient)
+    shared.check_form(form, as_json)
+    theory = reading.theory(file) if form is None else reading.network(file)[1]
     from lbm.reasoning.reasoner import log_partition
 
     with shared.working("summing over worlds"):
         found = log_partition(theory, given=given, **asdict(weighing), seconds=seconds, seed=seed)
     note = getattr(found, "note", "")
     error = getattr(found, "error", 0.0)
-    _say({"log_partition": found, **_about(weighing), "error": error, "note": note or None}, as_json)
+    if form is None:
+        _say({"log_partition": found, **_about(weighing), "error": error, "note": note or None}, as_json)
+    else:
+        from lbm.knowledge.networks import pr_lines
+
+        shared.say_each(pr_lines(found))
     if note and not as_json:
-        shared.remark(f"estimated by population annealing, not exact, since {note}")
+        what = f"estimated by population annealing, not exact, since {note}" if error else f"exact, {note}"
+        shared.remark(what)
     return 0
 
 
@@ -53,7 +62,7 @@ def log_probability_of(
     given: shared.Given = None,
     weighing: shared.DistributionOptions,
     seconds: shared.Seconds = 60.0,
-    lenient: shared.Lenient = False,
+    reading: shared.FileOptions,
     as_json: shared.Json = False,
 ) -> int:
     """Print the logarithm of a world's probability, exactly; -inf for a world that cannot be.
@@ -61,7 +70,7 @@ def log_probability_of(
     Exit status as for log-partition. With --json: log_probability (null for minus infinity), distribution,
     temperature, confidence.
     """
-    theory = shared.read_theory(file, lenient=lenient)
+    theory = reading.theory(file)
     from lbm.reasoning.reasoner import log_probability
 
     values = read_world(world)

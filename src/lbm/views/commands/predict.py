@@ -92,7 +92,7 @@ def predict_rows(
             found = predict_table(classifier, table)
         why = _explanations(classifier, table, found) if explain else None
         if out is not None:
-            from lbm.knowledge.wire import write_whole
+            from lbm.knowledge.packed import write_whole
 
             write_whole(out, csv_text(found.rows(proba)))
         if as_json:

@@ -65,7 +65,7 @@ def reproduce_paper(
     chosen = _chosen(parts or ["all"])
     if jobs == 0:
         raise typer.BadParameter("expected a number of jobs from 1 up, or -1 for all cores, got 0")
-    from lbm.knowledge.wire import write_whole
+    from lbm.knowledge.packed import write_whole
     from lbm.trials.about import about_run
     from lbm.trials.parts import part_named
     from lbm.trials.report import write_html

@@ -58,7 +58,7 @@ def extract_theory(
         with learning.plainly():
             found = extract_rules(classifier.network_, x, y, method=method, max_rules=max_rules, seed=seed)
     if out is not None:
-        from lbm.knowledge.wire import write_whole
+        from lbm.knowledge.packed import write_whole
 
         write_whole(out, [f"{found}\n"])
     if as_json:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from typer import Option
@@ -54,7 +53,9 @@ def sample_worlds(
     distribution, temperature, confidence, independent, converged, effective_size, r_hat, missed, chains,
     sweeps, note; and with --uniformity: distance (measure, value, expected, models).
     """
-    if out is not None and Path(out).suffix.lower() not in FORMATS:
+    from lbm.knowledge.packed import bare_name
+
+    if out is not None and bare_name(out).suffix.lower() not in FORMATS:
         raise FileError(f"cannot write {out}: expected a name that ends in {', '.join(FORMATS)}")
     theory = reading.theory(file)
     from lbm.reasoning.reasoner import sample
@@ -85,9 +86,9 @@ def sample_worlds(
 
 def _write(drawn: Draws, out: str) -> None:
     """Write worlds, 0 and 1 a column an atom, whole or not at all."""
-    from lbm.knowledge.wire import write_whole
+    from lbm.knowledge.packed import bare_name, write_whole
 
-    ending = Path(out).suffix.lower()
+    ending = bare_name(out).suffix.lower()
     if ending == ".csv":
         from lbm.knowledge.printed import csv_text
 

@@ -53,7 +53,7 @@ def saturate_examples(
     with shared.bar("saturating", len(problem.examples), "count", "left") as show:
         clauses = saturate_all(problem, depth=depth, n_jobs=jobs, progress=show)
     if out is not None:
-        from lbm.knowledge.wire import write_whole
+        from lbm.knowledge.packed import write_whole
 
         write_whole(out, (f"{line}\n" for line in lines(problem, clauses)))
     different = len({literal for clause in clauses for literal in clause.body})

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 import typer
 from typer import Argument, Option
 
-from lbm.errors import FileError, LbmError, LimitExceeded
+from lbm.errors import FileError, LbmError
 from lbm.knowledge.printed import counted
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS
 from lbm.views.entry import one_line, say_aside
 
 if TYPE_CHECKING:
+    from lbm.knowledge.networks import ValueNetwork
     from lbm.knowledge.theory import Theory
     from lbm.machine.rbm import Machine
 
@@ -48,8 +49,9 @@ def about(
 ) -> None:
     """Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
 
-    Commands about theories read a file (.lbm, .cnf or .wcnf) or, as -, standard input; train, predict and
-    rules read tables (.csv or .parquet) and models; induce and saturate read directories of Prolog files.
+    Commands about theories read a file (.lbm, .cnf, .wcnf or .uai, or one packed as .gz, .xz or .bz2) or, as
+    -, standard input; train, predict and rules read tables (.csv or .parquet) and models; induce and saturate
+    read directories of Prolog files.
     Exit status: 0 answered, 1 answered "no", 2 bad input or usage, 3 no answer within the budget, 130
     interrupted.
     """
@@ -114,7 +116,7 @@ def split_names(names: str | None) -> list[str] | None:
 
 
 File = Annotated[
-    str, Argument(metavar="FILE", help="A theory: .lbm, .cnf or .wcnf, or - for standard input.")
+    str, Argument(metavar="FILE", help="A theory: .lbm, .cnf, .wcnf or .uai, or - for standard input.")
 ]
 Query = Annotated[str, Argument(metavar="QUERY", help="Any formula, as in 'n -> r'.")]
 Given = Annotated[
@@ -212,18 +214,62 @@ class MachineOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class TheoryOptions:
-    """The options that say how a theory is read."""
+class FileOptions:
+    """The options that say how a file with a theory is read."""
+
+    lenient: Lenient = False
+    hard_as_soft: Annotated[
+        bool, Option("--hard-as-soft", help="Read a .cnf file as Max-SAT: each clause is soft, of weight 1.")
+    ] = False
+    evidence: Annotated[
+        str | None,
+        Option("--evidence", metavar="EVID", help="Of a .uai network: the .evid file of what is observed."),
+    ] = None
+
+    def theory(self, file: str) -> Theory:
+        """Return the theory in a file."""
+        return read_theory(file, lenient=self.lenient, hard_as_soft=self.hard_as_soft, evidence=self.evidence)
+
+    def network(self, file: str) -> tuple[ValueNetwork, Theory]:
+        """Return the network in a file, and the theory it becomes; raise unless it is one."""
+        from lbm.knowledge import networks
+
+        data, source, format = _read(file)
+        if format != "uai":
+            raise FileError(f"expected a network, as --form uai is about one, found another file: {source}")
+        network = networks.read_network(data, source=source)
+        observed = _observed(file, self.evidence)
+        values = (
+            None if observed is None else networks.read_evidence(observed[0], network, source=observed[1])
+        )
+        return network, networks.network_theory(network, values)
+
+
+@dataclass(frozen=True, slots=True)
+class TheoryOptions(FileOptions):
+    """The options that say how a theory is read, and what of it is demanded."""
 
     soft_as_hard: Annotated[
         bool, Option("--soft-as-hard", help="Demand every formula: weights are dropped.")
     ] = False
-    lenient: Lenient = False
 
     def theory(self, file: str) -> Theory:
         """Return the theory in a file."""
-        theory = read_theory(file, lenient=self.lenient)
+        if self.soft_as_hard and self.hard_as_soft:
+            raise typer.BadParameter("ask for --soft-as-hard or for --hard-as-soft, not for both")
+        theory = FileOptions.theory(self, file)
         return theory.all_hard() if self.soft_as_hard else theory
+
+
+Form = Annotated[
+    str | None, one_of(("uai",), "--form", "uai: as solvers of networks print it, in competitions.")
+]
+
+
+def check_form(form: str | None, as_json: bool) -> None:
+    """Refuse two forms of one answer."""
+    if form is not None and as_json:
+        raise typer.BadParameter("ask for --form or for --json, not for both")
 
 
 def unseeded(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -264,31 +310,62 @@ def options_apart(command: Callable[..., int | None]) -> Callable[..., int | Non
 # --- in ------------------------------------------------------------------------------------------
 
 
-def read_theory(file: str, *, lenient: bool) -> Theory:
+def read_theory(
+    file: str, *, lenient: bool, hard_as_soft: bool = False, evidence: str | None = None
+) -> Theory:
     """Return the theory in a file, or in standard input if it is called ``-``."""
     from lbm.knowledge import wire
 
-    if file != "-":
-        return wire.load_theory(file, lenient=lenient, warn=warn)
-    data, source = read_stdin(), STANDARD_INPUT
-    return wire.read_theory(data, format=wire.sniff_format(data), source=source, lenient=lenient, warn=warn)
+    data, source, format = _read(file)
+    return wire.read_theory(
+        data,
+        format=format,
+        source=source,
+        lenient=lenient,
+        hard_as_soft=hard_as_soft,
+        evidence=_observed(file, evidence),
+        warn=warn,
+    )
+
+
+def _read(file: str) -> tuple[bytes, str, str]:
+    """Return the bytes of a file or of standard input, what messages call it, and its format."""
+    from lbm.knowledge import wire
+    from lbm.knowledge.packed import path_shown, read_whole
+
+    if file == "-":
+        data = read_stdin()
+        return data, STANDARD_INPUT, wire.sniff_format(data)
+    data = read_whole(file)
+    return data, path_shown(file), wire.sniff_format(data, file)
+
+
+def _observed(file: str, evidence: str | None) -> tuple[bytes, str] | None:
+    """Return the bytes of a file of evidence and its name; where one lies unasked beside a file, say so."""
+    from lbm.knowledge.packed import bare_name, path_shown, read_whole
+
+    if evidence is not None:
+        return read_whole(evidence), path_shown(evidence)
+    beside = None if file == "-" else bare_name(file)
+    if beside is not None and beside.suffix.lower() == ".uai":
+        beside = beside.with_name(f"{beside.name}.evid")
+        if beside.is_file():
+            remark(f"{beside} is not read: --evidence reads it")
+    return None
 
 
 def read_stdin() -> bytes:
-    """Return all of standard input, within the limit that files have."""
-    from lbm.knowledge.wire import MAX_BYTES
+    """Return all of standard input, within the limit that files have; unpacked if it is packed."""
+    from lbm.knowledge.packed import unpacked
 
     if sys.stdin is None:
         raise FileError("cannot read standard input: it is closed")
     try:
-        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        return unpacked(sys.stdin.buffer, "standard input")
     except OSError as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"cannot read standard input: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise LimitExceeded(
-            f"standard input has more than {MAX_BYTES} bytes (limit MAX_BYTES)", MAX_BYTES=MAX_BYTES
-        )
-    return data
 
 
 def name_of(file: str) -> str:
