@@ -71,6 +71,12 @@ def test_log_sums_and_marginals_are_those_of_enumeration(problem: tuple[Clauses,
     found = models(clauses, number)
     totals, chances = passes.marginals(weights)
     np.testing.assert_array_equal(totals, passes.log_sum(weights))
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights)
+    again, likewise = passes.marginals(logs, logs=True)
+    np.testing.assert_allclose(again, totals, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(likewise, chances, atol=1e-11)
+    np.testing.assert_array_equal(again, passes.log_sum(logs, logs=True))
     for row, total, chance in zip(weights, totals, chances, strict=True):
         exact = [[Fraction(float(weight)) for weight in pair] for pair in row]
         masses = {world: weight_of(world, exact) for world in found}

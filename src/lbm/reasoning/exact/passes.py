@@ -248,14 +248,11 @@ class Passes:
         chances = np.empty((len(weights), self.circuit.variables))
         for rows in self._batches(len(weights)):
             here = _turned(weights[rows])
-            totals[rows], value, low = self._sums_up(here, logs, budget)
-            if value is None:
-                found = np.empty((self.circuit.variables, here.shape[2]))
-            else:
-                found = self._spread(value, _shares(here)[0], _PLAIN)
+            totals[rows], shares, value, low = self._sums_up(here, logs, budget)
+            found = self._spread(value, shares, _PLAIN)
             if low:  # rarely any
-                shares = _log_shares(here[:, :, low], logs=logs)[0]
-                found[:, low] = self._spread(self._up(shares, _LOGS), np.exp(shares), _LOGS)
+                again = _log_shares(here[:, :, low], logs=logs)[0]
+                found[:, low] = self._spread(self._up(again, _LOGS), np.exp(again), _LOGS)
             found[:, totals[rows] == -np.inf] = np.nan
             chances[rows] = found.T
         return totals, chances
@@ -325,25 +322,24 @@ class Passes:
         return slices(number, max(1, _CELLS // self._layout.rows))
 
     def _sums_up(
-        self, weights: Floats, logs_given: bool, budget: Budget
-    ) -> tuple[Floats, Floats | None, list[int]]:
-        """Return the logarithms of the sums, all numbers of the pass, and rows these are too small for."""
+        self, weights: Floats, logs: bool, budget: Budget
+    ) -> tuple[Floats, Floats, Floats, list[int]]:
+        """Return the logarithms of the sums, the shares of literals, all numbers of the pass, and low rows.
+
+        These are the rows whose sum is too small for floats, and was worked out in logarithms.
+        """
         budget.tick()
         row = self._layout.row[self.circuit.root]
-        if logs_given:
-            shares, factor = _log_shares(weights, logs=True)
-            logs = self._up(shares, _LOGS)[row] + factor
-            return logs, None, np.flatnonzero(logs > -np.inf).tolist()
-        shares, factor = _shares(weights)
+        shares, factor = _shares(weights, logs=logs)
         value = self._up(shares, _PLAIN)
         with np.errstate(divide="ignore"):
-            logs = np.log(value[row]) + factor
+            totals = np.log(value[row]) + factor
         low = np.flatnonzero((value[row] < _TINY) & (factor > -np.inf)).tolist()
         if low:
             budget.tick()
-            shares, factor = _log_shares(weights[:, :, low])
-            logs[low] = self._up(shares, _LOGS)[row] + factor
-        return logs, value, [at for at in low if logs[at] > -np.inf]
+            again, factor = _log_shares(weights[:, :, low], logs=logs)
+            totals[low] = self._up(again, _LOGS)[row] + factor
+        return totals, shares, value, [at for at in low if totals[at] > -np.inf]
 
     def _up(self, literals: Floats, numbers: _Numbers) -> Floats:
         """Return the numbers of all rows; ``literals`` has the shape (variables, 2, rows of the batch)."""
@@ -595,11 +591,14 @@ def _turned(weights: Floats) -> Floats:
     return np.ascontiguousarray(np.moveaxis(weights, 0, -1))
 
 
-def _shares(weights: Floats) -> tuple[Floats, Floats]:
+def _shares(weights: Floats, *, logs: bool) -> tuple[Floats, Floats]:
     """Return the weights with those of each variable divided by their sum, and the logarithm of all sums.
 
-    ``weights`` has the shape (variables, 2, rows).
+    ``weights`` has the shape (variables, 2, rows); ``logs``: logarithms are given.
     """
+    if logs:
+        shares, factor = _log_shares(weights, logs=True)
+        return np.exp(shares), factor
     with np.errstate(over="ignore"):
         sums = weights[:, 0] + weights[:, 1]
     if not len(sums) or (sums.min() >= _TINY and sums.max() < np.inf):
@@ -608,12 +607,12 @@ def _shares(weights: Floats) -> tuple[Floats, Floats]:
     safe = np.where(most > 0, most, 1.0)
     scaled = weights / safe[:, None]
     sums = np.where(most > 0, scaled.sum(axis=1), 1.0)
-    logs = np.where(most > 0, np.log(safe) + np.log(sums), -np.inf)
-    return scaled / sums[:, None], logs.sum(axis=0)
+    factors = np.where(most > 0, np.log(safe) + np.log(sums), -np.inf)
+    return scaled / sums[:, None], factors.sum(axis=0)
 
 
-def _log_shares(weights: Floats, *, logs: bool = False) -> tuple[Floats, Floats]:
-    """Return what ``_shares`` does, the shares as logarithms too; ``logs``: weights are given as such."""
+def _log_shares(weights: Floats, *, logs: bool) -> tuple[Floats, Floats]:
+    """Return what ``_shares`` does, the shares as logarithms too."""
     with np.errstate(divide="ignore"):
         given = weights if logs else np.log(weights)
     sums = np.logaddexp(given[:, 0], given[:, 1])
