@@ -220,6 +220,25 @@ def test_numbers_too_small_for_floats_are_worked_out_as_logarithms() -> None:
     assert chances[0, :-1] == pytest.approx([1e-6 ** (number - 1 - i) for i in range(number - 1)], abs=1e-15)
 
 
+def test_what_rounding_leaves_is_no_chance() -> None:
+    """An atom that is false in each of many parts, and not mentioned in one that evidence rules out."""
+    number = 12
+    build = Builder(number + 1)
+    for seed in range(30):
+        parts = [
+            build.product(
+                [build.literal(v, False) for v in range(k)]
+                + [build.literal(k, True), build.literal(number, False)]
+            )
+            for k in range(number)
+        ]
+        parts.append(build.product(build.literal(v, False) for v in range(number)))
+        passes = Passes(build.circuit(build.sum(parts)))
+        weights = np.random.default_rng(seed).uniform(0.01, 1, (1, number + 1, 2))
+        weights[0, number - 1, 0] = 0.0
+        assert passes.marginals(weights)[1][0, number] == 0.0
+
+
 @pytest.mark.parametrize("value", [True, False])
 @pytest.mark.parametrize("variables", [0, 2])
 def test_constants_and_single_literals_are_circuits_too(variables: int, value: bool) -> None:
