@@ -22,7 +22,7 @@ from lbm.knowledge.wire import load_theory
 from lbm.reasoning import beside
 from lbm.reasoning.beside import Rival, count_beside, log_partition_beside, probability_beside
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.exact import trees, whole
+from lbm.reasoning.exact import whole
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.reasoner import Reasoner
 from lbm.reasoning.solvers import aside
@@ -132,7 +132,8 @@ def refusing(monkeypatch):
     def refuse(*_, **__):
         raise TooManyWorlds("too much (limit LIMIT)", LIMIT=1)
 
-    monkeypatch.setattr(whole, "solver", refuse)
+    for name in ("solver", "Blocks", "compiled", "_flat"):
+        monkeypatch.setattr(whole, name, refuse)
     monkeypatch.setattr("lbm.reasoning.reasoner.Trees", refuse)
 
 
@@ -396,20 +397,6 @@ def test_what_dies_beside_does_not_disturb_ours(engine):
 
     with Rival(work, long()) as rival:
         assert rival.first(ours, long()) == 42
-
-
-def test_tables_that_are_kept_have_more_time_each_time_they_are_not_done(ganak, monkeypatch):
-    class Slow(trees.Trees):
-        def weigh(self, query, given, budget):
-            forever(budget)
-
-    monkeypatch.setattr("lbm.reasoning.reasoner.Trees", Slow)
-    monkeypatch.setattr("lbm.reasoning.reasoner.PREPARING", 0.05)
-    reasoner = Reasoner(lbm.Theory.parse("a | b\n0.5: b -> a"))
-    for turn in range(1, 3):
-        found = reasoner.ask("a", seconds=SOON)
-        assert found.probability == pytest.approx(Oracle(reasoner.theory).chance(lbm.parse("a")))
-        assert reasoner._preparing == 0.05 * 2**turn
 
 
 def test_evidence_that_leaves_no_world_is_named_as_ever(ganak, refusing):

@@ -31,10 +31,11 @@ from lbm.knowledge.formula import (
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.exact import buckets as elimination
-from lbm.reasoning.exact import tables, whole
+from lbm.reasoning.exact import compile, tables, whole
 from lbm.reasoning.exact.apart import take_apart
 from lbm.reasoning.exact.batches import Batches
 from lbm.reasoning.exact.blocks import truth_table
+from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.questions import METHODS, Exact
 from lbm.reasoning.exact.rows import few
 from tests.oracles import PRECISE, Oracle, truth
@@ -494,7 +495,7 @@ def test_the_first_models_of_many_are_found_without_listing_the_others(seed, wid
 
 @pytest.fixture
 def narrow(monkeypatch):
-    """Limits so small that most theories are too large for every method, and are answered case by case."""
+    """Limits so small that most theories are too large for every other method, and become circuits."""
     monkeypatch.setattr(whole, "QUICK", 1)
     monkeypatch.setattr(whole, "LIMIT", 2)
     monkeypatch.setattr(elimination, "WIDTH", 1)
@@ -503,13 +504,13 @@ def narrow(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_answers_case_by_case_are_those_of_looking_at_every_world(seed, narrow):
+def test_answers_by_circuits_are_those_of_looking_at_every_world(seed, narrow):
     rng = random.Random(seed)
     clauses, names = random_clauses(rng, 8, rng.randint(5, 12))
     rng.shuffle(names)
     soft = [(Decimal(rng.choice([-250, 70, 100, 10**12])) / 100, f) for f in random_clauses(rng, 8, 4, 2)[0]]
     theory = Theory([*clauses, *soft], atoms=names)
-    assert any(isinstance(whole.solver(c, whole.How()), whole.Cases) for c in take_apart(theory).components)
+    assert any(isinstance(whole.solver(c, whole.How()), ByCircuit) for c in take_apart(theory).components)
     oracle = Oracle(theory)
     assert count(theory) == len(oracle.numbers)
     assert rows(models(theory)) == oracle.worlds
@@ -527,7 +528,7 @@ def test_answers_case_by_case_are_those_of_looking_at_every_world(seed, narrow):
     assert (abs(drawn.mean(axis=0) - expected) <= 5 * error + 1e-9).all()
 
 
-def test_no_world_is_found_case_by_case_either(narrow):
+def test_circuits_find_no_world_either(narrow):
     rng = random.Random(0)
     theory = Theory([*random_clauses(rng, 7, 80)[0], (1, "x0 & x1")])
     assert not Oracle(theory).numbers
@@ -537,7 +538,7 @@ def test_no_world_is_found_case_by_case_either(narrow):
             question(theory)
 
 
-def test_random_clauses_over_40_atoms_are_counted_case_by_case_as_a_solver_counts_them(monkeypatch):
+def test_random_clauses_over_40_atoms_are_counted_by_a_circuit_as_a_solver_counts_them(monkeypatch):
     """MiniSat lists the models of a 3-CNF of 40 atoms, ratio 3.6, and blocks each."""
     monkeypatch.setattr(elimination, "WIDTH", 8)
     monkeypatch.setattr(tables, "MAX_TABLE", 1 << 8)
@@ -623,7 +624,8 @@ def test_independent_parts_are_counted_and_asked_apart():
 def test_a_disjunction_too_large_to_ask_is_asked_through_its_negation(monkeypatch):
     """Limits that allow one triangle: the disjunction joins them all, its negation leaves them apart."""
     monkeypatch.setattr(tables, "MAX_TABLE", 8)
-    for name, value in {"QUICK": 3, "LIMIT": 3, "MAX_CUBES": 3, "MAX_CASES": 0}.items():
+    monkeypatch.setattr(compile, "MAX_CONNECTED", 3)
+    for name, value in {"QUICK": 3, "LIMIT": 3, "MAX_CUBES": 3}.items():
         monkeypatch.setattr(whole, name, value)
     theory = Theory([f"exactly(1, a{i}, b{i}, c{i})" for i in range(8)])
     some = disjunction(atom(f"a{i}") for i in range(8))
@@ -706,12 +708,14 @@ def test_options_that_make_no_sense_are_refused():
         count(theory, project="a")
 
 
-def test_too_many_worlds_are_refused_with_the_limit():
+def test_too_many_worlds_are_refused_with_the_limit(monkeypatch):
     clauses, names = random_clauses(random.Random(0), 120, 360)
     theory = Theory(clauses, atoms=names)
+    monkeypatch.setattr(compile, "MAX_EDGES", 1 << 12)
     with pytest.raises(TooManyWorlds, match="120 free atoms") as caught:
         count(theory)
-    assert (caught.value.limit, caught.value.value) == ("LIMIT", whole.LIMIT)
+    assert (caught.value.limit, caught.value.value) == ("MAX_EDGES", 1 << 12)
+    assert "enumeration stops at 30 (limit LIMIT)" in str(caught.value)
     assert isinstance(caught.value, LimitExceeded)
     with pytest.raises(TooManyWorlds, match="MAX_CUBES"):
         count(theory, method="cubes")

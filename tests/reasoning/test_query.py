@@ -306,8 +306,8 @@ def test_new_evidence_works_out_only_the_components_it_mentions(monkeypatch):
     reasoner = Reasoner(theory)
     reasoner.marginals()
     asked = []
-    solver = whole.solver
-    monkeypatch.setattr(whole, "solver", lambda *args: asked.append(args[0]) or solver(*args))
+    blocks = whole.Blocks
+    monkeypatch.setattr(whole, "Blocks", lambda *args: asked.append(args[0]) or blocks(*args))
     reasoner.marginals(given="a7")
     assert [set(component.atoms) for component in asked] == [{"b7", "c7"}]
 
@@ -315,7 +315,7 @@ def test_new_evidence_works_out_only_the_components_it_mentions(monkeypatch):
 def test_a_question_past_exact_methods_is_sampled_and_says_so(monkeypatch):
     monkeypatch.setattr(aside, "ganak_installed", lambda: False)
     monkeypatch.setattr(apart, "MAX_FORMULAE", 10**6)
-    monkeypatch.setattr(whole, "solver", refuse)
+    monkeypatch.setattr(whole, "Blocks", refuse)
     monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     theory = lbm.Theory.parse("a | b\n2: a -> c\nc | d")
     answer = lbm.ask(theory, "c", seed=3)

@@ -30,9 +30,6 @@ from lbm.reasoning.solvers import aside, counters
 HEAD_START: Final = 0.05
 """Seconds that ours works alone."""
 
-PREPARING: Final = 2.0
-"""Seconds that ours has at least where what it makes is kept for further questions; then twice as many."""
-
 PATIENCE: Final = 5.0
 """Seconds that the other engine is waited for where ours cannot answer and chains could."""
 
@@ -87,10 +84,6 @@ class Rival(Generic[_T]):
         if now() >= self._asked + HEAD_START:
             self._begin()
         return self._found is not None
-
-    def overdue(self, seconds: float) -> bool:
-        """Return whether it has an answer, and ours had so many seconds."""
-        return self.answered() and now() >= self._asked + seconds
 
     def answer(self, budget: Budget) -> _T | None:
         """Return its answer, as soon as there is one; None: there is none within the budget."""

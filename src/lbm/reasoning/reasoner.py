@@ -28,7 +28,6 @@ from lbm.reasoning.assign import assign
 from lbm.reasoning.beside import (
     BY_GANAK,
     PATIENCE,
-    PREPARING,
     Rival,
     count_beside,
     log_partition_beside,
@@ -37,6 +36,7 @@ from lbm.reasoning.beside import (
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
+from lbm.reasoning.exact.apart import split_of
 from lbm.reasoning.exact.questions import Exact, check_listed
 from lbm.reasoning.exact.rows import MAX_LISTED, check_room
 from lbm.reasoning.exact.trees import Trees, Weighed
@@ -203,7 +203,6 @@ class Reasoner:
         self._problem = Problem(theory)
         self._known = self._problem.known
         self._trees = Known(size=4)  # by temperature: they are large
-        self._preparing = PREPARING
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -484,11 +483,11 @@ class Reasoner:
             said = {"method": "sampled", "estimate": found, **question.said}
             return Answer(asked, evidence, found.probability, interval, None, **said), ran
 
+        if logical and method in ("auto", "exact") and not why:
+            weighed = self._weighed(asked, evidence, temperature, budget)
+            if weighed is not None:
+                return known(weighed.probability, weighed.status)
         with question.rival(beside) as rival:
-            if logical and method in ("auto", "exact") and not why:
-                weighed = self._weighed(asked, evidence, temperature, budget, rival)
-                if weighed is not None:
-                    return known(weighed.probability, weighed.status)
             try:
                 part = budget.part(_FOR_STATUS)
                 settled = settle(self._problem, asked, given=evidence, mode="entailed", why=why, budget=part)
@@ -511,30 +510,28 @@ class Reasoner:
         given: Formula | None,
         temperature: float,
         budget: Budget,
-        rival: Rival[Answer],
     ) -> Weighed | None:
         """Return what tables kept ready say of a query, all at once; None: its theory is too large for that.
 
-        It may take no longer than a solver is given for the status alone. A rival that answers ends it, later
-        each time: the tables are worth more the more is asked.
+        It may take no longer than a solver is given for the status alone.
         """
-        part, preparing = budget.part(_FOR_STATUS), self._preparing
-        tables = part.unless(lambda: rival.overdue(preparing))
+        part = budget.part(_FOR_STATUS)
 
         def make() -> Trees:
-            return Trees(self._exactly(tables).possible(None), temperature)
+            split = split_of(self.theory, None, self._known, part)
+            if split is None:
+                raise self._exactly(part).nothing(None)
+            return Trees(split, temperature)
 
         with suppress(NoAnswer, TooManyWorlds):
             trees = self._trees.get(temperature, make)
-            found = trees.weigh(query, given, tables)
+            found = trees.weigh(query, given, part)
             possible = trees.satisfiable
             if found is not None and possible is None:  # a solver is quicker about all the others
                 possible = self._known.get("satisfiable", lambda: satisfiable(self._problem, budget=part))
             if found is None or possible is False:
                 raise self._exactly(part).nothing(given)
             return found if possible else None
-        if rival.overdue(preparing):
-            self._preparing = 2 * preparing
         return None
 
     def marginals(

@@ -53,7 +53,7 @@ def compile_clauses(
     *,
     shown: Collection[int] | None = None,
     budget: Budget = NO_LIMIT,
-    most: int = MAX_EDGES,
+    most: int | None = None,
 ) -> Circuit:
     """Return a deterministic decomposable circuit with the models of some clauses.
 
@@ -65,7 +65,7 @@ def compile_clauses(
         Variables, from 1: the circuit is one over these alone, numbered from 0 as they increase, and its
         models are theirs in the models of the clauses (projection). None: all.
     most
-        Edges past which TooManyWorlds is raised.
+        Edges past which TooManyWorlds is raised; None: MAX_EDGES.
 
     >>> circuit = compile_clauses([[1, 2], [-2, 3]], 3)
     >>> circuit.variables, circuit.edges
@@ -80,7 +80,7 @@ def compile_clauses(
     units, left = simple
     parts = [build.literal(place[abs(literal)], literal > 0) for literal in units if abs(literal) in place]
     for group in _connected(left):
-        part = _Search(group, place, build, budget, most).run()
+        part = _Search(group, place, build, budget, MAX_EDGES if most is None else most).run()
         if part == build.false:
             return build.circuit(build.false)
         parts.append(part)

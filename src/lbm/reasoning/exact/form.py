@@ -1,9 +1,9 @@
-"""A theory in compiled form: its components made ready once, then asked with any numbers, in batches.
+"""A theory in compiled form (knowledge compilation): its components made ready once.
 
-Rows of evidence say what was seen of atoms: false, true, nothing, or a probability (virtual evidence, Pearl):
-worlds in which the atom is true are multiplied by p, the others by 1 - p. Of the atoms of a group, of which
-exactly one is true, the true one counts alone, if something was seen of it. Evidence, temperature and soft
-weights are numbers that enter a pass; none of them makes anything be compiled again.
+Rows of evidence say what was seen of atoms: false, true, nothing, or a probability. That is soft evidence
+(virtual evidence, Pearl): worlds in which the atom is true are multiplied by p, the others by 1 - p. Of the
+atoms of a group, of which exactly one is true, the true one counts alone, if something was seen of it.
+Evidence, temperature and soft weights are numbers that enter a pass; none makes anything be compiled again.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Exact answers about the models of a theory and about P(x) ∝ exp(score(x)/τ) over them.
 
 Units are propagated and what is left falls apart into components that share no formula. Each is
-solved by the first of three methods that fits it, or the one asked for:
+solved by the method asked for, or the one that is least work:
 
 - *cubes*: a strict DNF of its hard formulae; cube j over k_j of n atoms holds 2^(n - k_j) models;
 - *enumeration*: every world, 64 to a machine word, up to LIMIT atoms;
-- *elimination*: one atom after the other is summed out of tables, up to WIDTH atoms wide.
+- *elimination*: one variable after the other is summed out of tables, up to MAX_TABLE entries large;
+- *circuit*: clauses compiled to a deterministic decomposable circuit (d-DNNF), up to MAX_EDGES edges.
 
-What is too large for all of them is split by the values of a few atoms, into at most MAX_CASES cases.
 Counts are whole numbers of any size. Scores are whole numbers too, weights times a power of ten, and
 only differences from the best one are ever exponentiated: Z = exp(best/τ)·Σ exp((score - best)/τ).
 
@@ -38,7 +38,7 @@ from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import no_worlds
 
 METHODS: Final = ("auto", "cubes", "enumeration", "elimination", "circuit")
-"""How a component may be solved; auto: by the first of the others that fits, or by cases."""
+"""How a component may be solved; auto: by the one of the others that is least work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _Summed:
     """A variable summed out, given those in ``scope``.
 
     ``chance``: how likely its values are, an axis for them behind that of the rows; without the first value
@@ -99,7 +99,7 @@ class _Choice:
 @dataclass(frozen=True, slots=True)
 class _Swept:
     logs: Floats  # of the sum over all worlds, for each row
-    steps: list[_Step]
+    steps: list[_Summed]
 
 
 class Tables:
@@ -427,7 +427,7 @@ class Tables:
     ) -> _Swept:
         """Sweep in plain floating point; ``scaled``: with every message scaled to 1 at most."""
         tables = [_Held(table.scope, np.exp(table.values), table.low) for table in held]
-        found: list[_Step] = []
+        found: list[_Summed] = []
         logs = np.zeros(rows)
         sums = self._messages(tables, evidence, add=np.add, scaled=logs if scaled else None)
         for table, summed in sums:
@@ -436,7 +436,7 @@ class Tables:
                 with np.errstate(invalid="ignore"):
                     chance = part / summed[:, None]
                 np.nan_to_num(chance, copy=False, nan=0.0)
-                found.append(_Step(table.scope[0], table.scope[1:], chance))
+                found.append(_Summed(table.scope[0], table.scope[1:], chance))
             if summed.ndim == 1 and not scaled:
                 with np.errstate(divide="ignore"):
                     logs += np.log(summed)
@@ -446,7 +446,7 @@ class Tables:
         self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool
     ) -> _Swept:
         """Sweep in logarithms."""
-        found: list[_Step] = []
+        found: list[_Summed] = []
         logs = np.zeros(rows)
         for table, summed in self._messages(held, evidence, add=np.logaddexp, times=np.add):
             if steps:
@@ -454,7 +454,7 @@ class Tables:
                 with np.errstate(invalid="ignore"):
                     chance = np.exp(part - summed[:, None])
                 np.nan_to_num(chance, copy=False, nan=0.0)
-                found.append(_Step(table.scope[0], table.scope[1:], chance))
+                found.append(_Summed(table.scope[0], table.scope[1:], chance))
             if summed.ndim == 1:
                 logs += summed
         return _Swept(logs, found)

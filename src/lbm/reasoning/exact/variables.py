@@ -1,6 +1,7 @@
 """A component as variables and cells: what tables and circuits are made from.
 
-A hard ``exactly(1, ...)`` over atoms is one variable of many values, and every other atom one of two values.
+A hard ``exactly(1, ...)`` over atoms is one variable of many values (multi-valued
+variable), and every other atom one of two values.
 Formulae over the same variables make one cell: which values they allow together, and what these score.
 """
 
