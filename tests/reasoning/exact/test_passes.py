@@ -64,6 +64,17 @@ def test_counts_are_exact_for_whole_weights_of_any_size(
     assert passes.count(weights) == sum(weight_of(world, exact) for world in found)
 
 
+@given(problems())
+def test_all_models_are_listed_once(problem: tuple[Clauses, int]) -> None:
+    clauses, number = problem
+    passes = Passes(compile_clauses(clauses, number))
+    expected = models(clauses, number)
+    found = passes.models(len(expected))
+    assert found is not None
+    assert sorted(map(tuple, found.tolist())) == sorted(expected)
+    assert not expected or passes.models(len(expected) - 1) is None
+
+
 @given(weighted())
 def test_log_sums_and_marginals_are_those_of_enumeration(problem: tuple[Clauses, int, np.ndarray]) -> None:
     clauses, number, weights = problem

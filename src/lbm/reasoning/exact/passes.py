@@ -122,8 +122,13 @@ class Passes:
 
     def count(self, weights: Sequence[tuple[int, int]] | None = None, *, budget: Budget = NO_LIMIT) -> int:
         """Return the sum over all models of the product of their literals' weights, exactly; None: all 1."""
-        first, parts_of, sums = self.first, self._parts_of, self._sums
-        mentioned, everything = self._mentioned, (1 << self.circuit.variables) - 1
+        root = self.circuit.root
+        free = ((1 << self.circuit.variables) - 1) ^ self._mentioned[root]
+        return self._counts(weights, budget)[root] * _Gaps(weights)[free]
+
+    def _counts(self, weights: Sequence[tuple[int, int]] | None, budget: Budget) -> list[int]:
+        """Return the sum of each slot, over the variables below it."""
+        first, parts_of, sums, mentioned = self.first, self._parts_of, self._sums, self._mentioned
         gaps = _Gaps(weights)
         value = [1] * first if weights is None else [weight for pair in weights for weight in pair]
         for gate, parts in enumerate(parts_of):
@@ -139,8 +144,58 @@ class Passes:
                 for part in parts:
                     total *= value[part]
             value.append(total)
-        root = self.circuit.root
-        return value[root] * gaps[everything ^ mentioned[root]]
+        return value
+
+    def models(self, most: int, *, budget: Budget = NO_LIMIT) -> Bools | None:
+        """Return all models, shape (models, variables), in no order; None: there are more than ``most``.
+
+        Each model has a number; a sum takes it apart by how many models its parts have, a product as a
+        number of several digits, and what is not mentioned as one of two values each.
+        """
+        number, first, root = self.circuit.variables, self.first, self.circuit.root
+        counts, mentioned = self._counts(None, budget), self._mentioned
+        free = ((1 << number) - 1) ^ mentioned[root]
+        total = counts[root] << free.bit_count()
+        if total > min(most, 1 << 62):
+            return None
+        taken = np.zeros((number, total), np.bool_)
+        if not total:
+            return taken.T
+        reached: dict[int, list[tuple[Ints, Ints]]] = {}
+
+        def reach(slot: int, who: Ints, rank: Ints, gap: int) -> None:
+            for v in _bits(gap):
+                taken[v, who] = rank & 1
+                rank = rank >> 1
+            if slot < first:
+                taken[slot >> 1, who] = slot & 1
+            else:
+                reached.setdefault(slot, []).append((who, rank))
+
+        reach(root, np.arange(total), np.arange(total), free)
+        for slot in range(root, first - 1, -1):
+            pairs = reached.pop(slot, None)
+            if pairs is None:
+                continue
+            if not slot & 0xFF:
+                budget.tick()
+            who = np.concatenate([one for one, _ in pairs])
+            rank = np.concatenate([other for _, other in pairs])
+            parts = self._parts_of[slot - first]
+            if not self._sums[slot - first]:
+                for part in parts:
+                    reach(part, who, rank % counts[part], 0)
+                    rank = rank // counts[part]
+                continue
+            begin = 0
+            for part in parts:
+                gap = mentioned[slot] ^ mentioned[part]
+                end = begin + (counts[part] << gap.bit_count())
+                here = (begin <= rank) & (rank < end)
+                if here.any():
+                    reach(part, who[here], rank[here] - begin, gap)
+                begin = end
+        return taken.T
 
     def best(self, scores: Sequence[tuple[int, int]], *, budget: Budget = NO_LIMIT) -> Peak | None:
         """Return the best sum of literals' scores that a model has, exactly; None: there is no model."""
