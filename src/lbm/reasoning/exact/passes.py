@@ -441,11 +441,12 @@ class Passes:
         found = flow[: self.first].reshape(self.circuit.variables, 2, size)
         if numbers is _LOGS:
             found = np.exp(found)
-        unsaid = 1.0 - found[:, 0] - found[:, 1]
+        chances: Floats = found[:, 1].copy()
+        some = _bits(self._unsaid)
+        unsaid = 1.0 - found[some, 0] - found[some, 1]
         unsaid[unsaid < _NOISE] = 0.0
-        unsaid[[v for v in range(self.circuit.variables) if not self._unsaid >> v & 1]] = 0.0
-        chances: Floats = found[:, 1] + unsaid * literals[:, 1]
-        return np.minimum(chances, 1.0)
+        chances[some] += unsaid * literals[some, 1]
+        return np.minimum(chances, 1.0, out=chances)
 
     def _descend(self, who: Ints, choose: Callable[[int, list[int], Ints], Ints], taken: Bools) -> None:
         """Set the variables of worlds from the root down: all parts of a product, and one of each sum.
