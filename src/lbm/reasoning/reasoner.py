@@ -61,7 +61,7 @@ from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.exact.apart import split_of
 from lbm.reasoning.exact.by_row import ByRow
 from lbm.reasoning.exact.evidence import Table, is_table, rows_of
-from lbm.reasoning.exact.form import EvidenceRows
+from lbm.reasoning.exact.form import EvidenceRows, Plan
 from lbm.reasoning.exact.questions import Exact, check_listed
 from lbm.reasoning.exact.rows import MAX_LISTED, check_room
 from lbm.reasoning.exact.trees import Trees, Weighed
@@ -711,6 +711,18 @@ class Reasoner:
         about = self._about("logical", temperature, 1.0)
         said = {"method": "exact", "distribution": about.name, "temperature": temperature}
         return rows_of(table, self.theory.atoms), said
+
+    def plan(self, *, seconds: float | None = SECONDS) -> Plan:
+        r"""Return how the theory is answered exactly: what each component is compiled to, and how large.
+
+        It is compiled if it has not been. What is too large says which limit it passes.
+
+        >>> import lbm
+        >>> lbm.Reasoner(lbm.Theory.parse("exactly(1, a, b, c)\na -> d")).plan()
+        0 atoms fixed, 0 free, 1 component
+        4 atoms by tables: 8 entries, 6 in the largest
+        """
+        return self._by_row.plan(Budget.of(seconds))
 
     def log_partition(
         self,

@@ -22,7 +22,7 @@ from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, Split, assume, exponent, split_of
 from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.evidence import as_formula, groups_said
-from lbm.reasoning.exact.form import CompiledForm, EvidenceRows
+from lbm.reasoning.exact.form import CompiledForm, EvidenceRows, Plan
 from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.whole import FAR, How
@@ -79,9 +79,13 @@ class ByRow:
         each = found[:, 0] if found.shape[1] else np.ones(len(rows))
         return found, self._possible(each, temperature, budget)
 
+    def plan(self, budget: Budget) -> Plan:
+        """Return how the theory is answered."""
+        return self._whole(1.0, budget, weighing=False).plan
+
     # -- compiled forms --
 
-    def _whole(self, temperature: float, budget: Budget) -> CompiledForm:
+    def _whole(self, temperature: float, budget: Budget, *, weighing: bool = True) -> CompiledForm:
         """Return the theory, compiled once."""
 
         def make(part: Budget) -> CompiledForm:
@@ -94,7 +98,7 @@ class ByRow:
         weight = max(
             (sum(abs(weight) for _, weight in part.soft) for part in whole.split.components), default=0
         )
-        if not exponent(weight, whole.split.scale, temperature) < FAR:
+        if weighing and not exponent(weight, whole.split.scale, temperature) < FAR:
             raise TooManyWorlds(
                 f"weights whose sum over the temperature is past {FAR:g} (limit FAR) are summed up row by "
                 "row, for hard evidence only: raise the temperature, or give cells of 0, 1 and nothing",

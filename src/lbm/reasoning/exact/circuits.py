@@ -82,11 +82,8 @@ class ByCircuit:
         keep: frozenset[str] | None = None,  # noqa: ARG002 - settled when it was made
     ) -> Words | None:
         """Return the first ``limit`` models, or restrictions, sorted; None: there are far more."""
-        total = self.count()
-        if total > LISTED:
-            return None
-        found = self._rows(self.passes.top(self._no_scores, total, budget=self.budget) if total else [])
-        return found[:limit]
+        found = self.passes.models(LISTED, budget=self.budget)
+        return None if found is None else sort_rows(self._packed(found))[:limit]
 
     def mass(self, scale: int, temperature: float) -> tuple[int, float] | None:
         """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no model."""

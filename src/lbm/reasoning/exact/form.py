@@ -10,18 +10,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from lbm.arrays import Floats
+from lbm.errors import NoAnswer, TooManyWorlds
+from lbm.reasoning.answers import Result
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, Split, exponent
 from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
-from lbm.reasoning.exact.whole import compiled
+from lbm.reasoning.exact.whole import compiled, tables_of
+
+SHOWN: Final = 20
+"""Components that a plan prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,46 @@ class EvidenceRows:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """How a component is answered: ``method`` is ``tables`` or ``circuit``.
+
+    ``predicted`` are the entries of all tables together, known before any is made, None: past their limit;
+    ``size`` what was made: these entries, or the edges of the circuit, and ``largest`` those of one table.
+    """
+
+    method: str
+    atoms: int
+    predicted: int | None
+    size: int
+    largest: int | None
+
+    def line(self) -> str:
+        """Return it as a line of text."""
+        if self.method == "tables":
+            return f"{self.atoms} atoms by tables: {self.size:,} entries, {self.largest:,} in the largest"
+        tables = "more than their limit" if self.predicted is None else f"{self.predicted:,} entries"
+        return f"{self.atoms} atoms by a circuit: {self.size:,} edges; tables would have {tables}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Result):
+    """How a theory is answered exactly: atoms that units settle, that are free, and each component."""
+
+    fixed: int
+    free: int
+    parts: tuple[PlannedPart, ...]
+
+    def lines(self) -> list[str]:
+        """Return it as lines of text, large components first."""
+        first = f"{self.fixed} atoms fixed, {self.free} free, {len(self.parts)} component{'s' * (len(self.parts) != 1)}"
+        return [first, *(part.line() for part in sorted(self.parts, key=lambda part: -part.size)[:SHOWN])]
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as plain data for JSON."""
+        return {"fixed": self.fixed, "free": self.free, "components": [asdict(part) for part in self.parts]}
+
+
 class CompiledForm:
     """A theory, taken apart, its components ready for passes.
 
@@ -89,6 +136,21 @@ class CompiledForm:
         if groups is None:
             groups = [group for component in split.components for group in groups_of(component)]
         self.groups = groups
+
+    @property
+    def plan(self) -> Plan:
+        """What was chosen for each component, how much work that was said to be, and its true size."""
+        planned = []
+        for component, part in zip(self.split.components, self.parts, strict=True):
+            atoms = len(component.atoms)
+            if isinstance(part, Tables):
+                planned.append(PlannedPart("tables", atoms, part.work, part.work, part.largest))
+                continue
+            tables: int | None = None
+            with suppress(TooManyWorlds, NoAnswer):
+                tables = tables_of(component, part.budget).work
+            planned.append(PlannedPart("circuit", atoms, tables, part.edges, None))
+        return Plan(len(self.split.fixed), len(self.split.free), tuple(planned))
 
     def within(self, budget: Budget) -> CompiledForm:
         """Return the same, for questions that have this much time."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +31,7 @@ from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
 from lbm.reasoning.exact.orders import EliminationOrder, elimination_order
 from lbm.reasoning.exact.rows import Array, Words, check_room, few, sort_rows, words_for
-from lbm.reasoning.exact.variables import Cells, TableCell, cells_of
+from lbm.reasoning.exact.variables import NARROW, Cells, TableCell, cells_of
 from lbm.reasoning.problem import Known
 
 MAX_TABLE: Final = 1 << 26
@@ -49,7 +50,8 @@ _SAFE: Final = 600.0  # natural logarithm of the largest and of 1 over the small
 _NEAR: Final = 50.0  # that of entries past which messages are scaled
 _WORD: Final = 62  # bits of a number that 64 bits hold with ease
 _DEFINED: Final = 16.0  # entries of all tables, as a power of 2, past which definitions may make fewer
-_ROUNDS: Final = 16  # of greedy choice of an order
+_EASY: Final = 6.0  # size of the tables of a variable, as a power of 2, up to which an order is good enough
+_ROUNDS: Final = 16  # of greedy choice of an order where it is not
 _STEPS: Final = 2_000_000  # of work on them, about a fifth of a second
 
 Weights = Mapping[str, Array]
@@ -116,27 +118,7 @@ class Tables:
 
     def __init__(self, component: Component, budget: Budget) -> None:
         self.component, self.budget = component, budget
-        found: tuple[Cells, EliminationOrder] | None = None
-        reason: TooManyWorlds | None = None
-        for define in (False, True):
-            if found is not None and found[1].cost <= _DEFINED:
-                break
-            try:
-                made = cells_of(component, budget, define=define)
-            except TooManyWorlds as error:
-                reason = error
-                continue
-            if define and found is not None and len(made.variables) == len(found[0].variables):
-                break
-            sizes = [math.log2(size) for size in made.sizes]
-            scopes = [cell.scope for cell in made.cells]
-            order = elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
-            if found is None or order.cost < found[1].cost:
-                found = made, order
-        if found is None:
-            assert reason is not None
-            raise reason
-        self.cells, self.order = found[0], found[1].variables
+        self.cells, self.order = _ordered(component, budget)
         self.turn = {variable: i for i, variable in enumerate(self.order)}
         many = self.sizes = self.cells.sizes
         tied: dict[int, set[int]] = {variable: {variable} for variable in self.order}
@@ -638,6 +620,35 @@ def _bounds(values: Array) -> tuple[float, float]:
     """Return bounds of the logarithms of the entries that are not 0, which hold 0 as well."""
     least = float(np.min(values, where=values > 0, initial=1.0))
     return math.log(least), math.log(max(1.0, float(values.max())))
+
+
+def _ordered(component: Component, budget: Budget) -> tuple[Cells, tuple[int, ...]]:
+    """Return the cells of a component and an order of elimination, with definitions if that is less work."""
+    plain: Cells | None = None
+    with suppress(TooManyWorlds):  # with definitions there may be an answer
+        plain = cells_of(component, budget)
+    if plain is None:
+        cells = cells_of(component, budget, define=True)
+        return cells, _order(cells, budget).variables
+    order = _order(plain, budget)
+    wide = any(math.prod(plain.sizes[v] for v in cell.scope) > NARROW for cell in plain.cells)
+    if order.cost > _DEFINED and wide:
+        with suppress(TooManyWorlds):
+            cells = cells_of(component, budget, define=True)
+            other = _order(cells, budget)
+            if other.cost < order.cost:
+                return cells, other.variables
+    return plain, order.variables
+
+
+def _order(cells: Cells, budget: Budget) -> EliminationOrder:
+    """Return a good order of elimination: more than one is tried where that may save work."""
+    sizes = [math.log2(size) for size in cells.sizes]
+    scopes = [cell.scope for cell in cells.cells]
+    found = elimination_order(scopes, sizes, budget=budget)
+    if found.cost <= _EASY + math.log2(len(sizes) + 1):
+        return found
+    return elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
 
 
 def _sum_over(table: NDArray[Any], axes: Sequence[int]) -> NDArray[Any]:
