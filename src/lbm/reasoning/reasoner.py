@@ -61,7 +61,7 @@ from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.exact.apart import split_of
 from lbm.reasoning.exact.by_row import ByRow
 from lbm.reasoning.exact.evidence import Table, is_table, rows_of
-from lbm.reasoning.exact.form import EvidenceRows, Plan
+from lbm.reasoning.exact.form import EvidenceRows, FormPlan
 from lbm.reasoning.exact.questions import Exact, check_listed
 from lbm.reasoning.exact.rows import MAX_LISTED, check_room
 from lbm.reasoning.exact.trees import Trees, Weighed
@@ -712,7 +712,7 @@ class Reasoner:
         said = {"method": "exact", "distribution": about.name, "temperature": temperature}
         return rows_of(table, self.theory.atoms), said
 
-    def plan(self, *, seconds: float | None = SECONDS) -> Plan:
+    def plan(self, *, seconds: float | None = SECONDS) -> FormPlan:
         r"""Return how the theory is answered exactly: what each component is compiled to, and how large.
 
         It is compiled if it has not been. What is too large says which limit it passes.

@@ -22,7 +22,7 @@ from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, Split, assume, exponent, split_of
 from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.evidence import as_formula, groups_said
-from lbm.reasoning.exact.form import CompiledForm, EvidenceRows, Plan
+from lbm.reasoning.exact.form import CompiledForm, EvidenceRows, FormPlan
 from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.whole import FAR, How
@@ -79,7 +79,7 @@ class ByRow:
         each = found[:, 0] if found.shape[1] else np.ones(len(rows))
         return found, self._possible(each, temperature, budget)
 
-    def plan(self, budget: Budget) -> Plan:
+    def plan(self, budget: Budget) -> FormPlan:
         """Return how the theory is answered."""
         return self._whole(1.0, budget, weighing=False).plan
 

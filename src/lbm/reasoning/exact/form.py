@@ -97,7 +97,7 @@ class PlannedPart:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan(Result):
+class FormPlan(Result):
     """How a theory is answered exactly: atoms that units settle, that are free, and each component."""
 
     fixed: int
@@ -138,7 +138,7 @@ class CompiledForm:
         self.groups = groups
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> FormPlan:
         """What was chosen for each component, how much work that was said to be, and its true size."""
         planned = []
         for component, part in zip(self.split.components, self.parts, strict=True):
@@ -150,7 +150,7 @@ class CompiledForm:
             with suppress(TooManyWorlds, NoAnswer):
                 tables = tables_of(component, part.budget).work
             planned.append(PlannedPart("circuit", atoms, tables, part.edges, None))
-        return Plan(len(self.split.fixed), len(self.split.free), tuple(planned))
+        return FormPlan(len(self.split.fixed), len(self.split.free), tuple(planned))
 
     def within(self, budget: Budget) -> CompiledForm:
         """Return the same, for questions that have this much time."""
