@@ -106,7 +106,9 @@ class FormPlan(Result):
 
     def lines(self) -> list[str]:
         """Return it as lines of text, large components first."""
-        first = f"{self.fixed} atoms fixed, {self.free} free, {len(self.parts)} component{'s' * (len(self.parts) != 1)}"
+        number = len(self.parts)
+        components = "1 component" if number == 1 else f"{number} components"
+        first = f"{self.fixed} atoms fixed, {self.free} free, {components}"
         return [first, *(part.line() for part in sorted(self.parts, key=lambda part: -part.size)[:SHOWN])]
 
     def facts(self) -> dict[str, Any]:
