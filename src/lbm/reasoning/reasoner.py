@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from threading import Lock
 from typing import (
     TYPE_CHECKING,
@@ -84,6 +84,8 @@ Evidence = Formula | str | Mapping[str, Any] | None
 
 Values: TypeAlias = "Mapping[str, float | np.bool_]"
 """Truth values by name."""
+
+_ONE: Final = (str, Formula, type(None))  # evidence that is no table
 
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
@@ -234,11 +236,15 @@ class Reasoner:
         self._problem = Problem(theory)
         self._known = self._problem.known
         self._trees = Known(size=4)  # by temperature: they are large
-        self._by_row = ByRow(theory, self._known)
         self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"<Reasoner: {self.theory!r}>"
+
+    @cached_property
+    def _by_row(self) -> ByRow:
+        """The theory as rows of evidence are asked about it."""
+        return ByRow(self.theory, self._known)
 
     @property
     def machine(self) -> Machine:
@@ -529,7 +535,7 @@ class Reasoner:
         array([1.    , 0.6667, 0.9091])
         """
         asked = self._formula(query, "query")
-        if is_table(given):
+        if not isinstance(given, _ONE) and is_table(given):
             _check_plain(distribution, sweeps, why=why)
             return self._ask_rows(asked, given=given, temperature=temperature, method=method, seconds=seconds)
         one = cast(Evidence, given)
@@ -653,7 +659,7 @@ class Reasoner:
         array([[1. , 0.5],
                [0. , 1. ]])
         """
-        if is_table(given):
+        if not isinstance(given, _ONE) and is_table(given):
             _check_plain(distribution, sweeps)
             return self._marginal_rows(given=given, temperature=temperature, method=method, seconds=seconds)
         one = cast(Evidence, given)
