@@ -30,7 +30,7 @@ from typing import (
 )
 
 from lbm.arrays import Bools
-from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
+from lbm.errors import EvidenceError, LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory, unweighted
@@ -526,7 +526,7 @@ class Reasoner:
         Given a table, a row of evidence each, there is a probability for each row, and no status. The theory
         and the query are compiled once, and further rows compile nothing. A table is a DataFrame whose
         columns are atoms, a matrix with a column for each atom, or lists by name. A cell is 0 or 1; nan or
-        None for what was not seen; or a probability p (soft evidence; virtual evidence, Pearl): worlds with
+        None for what was not seen; or a probability p, soft evidence (virtual evidence, Pearl): worlds with
         the atom are multiplied by p, the others by 1 - p. Of a group, atoms of which a hard formula says
         that exactly one is true, only the one that is true counts: by its p or, if it was not seen, by 1 - p
         of each one that was. A row that is impossible has probability nan, and the others go on.
@@ -936,6 +936,11 @@ class Reasoner:
         """Return evidence or a query as a formula over atoms of the theory."""
         if isinstance(said, str):
             said = parse(said, source="given" if role == "evidence" else role)
+        elif not isinstance(said, Formula) and is_table(said):
+            raise EvidenceError(
+                f"expected a formula or a truth value for each name as {role}, got a table: rows of evidence "
+                "are for `given` of lbm.ask and lbm.marginals"
+            )
         elif isinstance(said, Mapping):
             literals = [atom(name) if value else ~atom(name) for name, value in said.items()]
             said = conjunction(literals)
