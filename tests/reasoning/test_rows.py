@@ -381,6 +381,19 @@ def test_what_rows_are_not_asked_with_is_said():
         lbm.ask(THEORY, "nobody", given=table)
 
 
+@pytest.mark.parametrize("table", [{"a": [0, 1]}, np.zeros((2, 3)), pd.DataFrame({"a": [0]})])
+def test_other_questions_say_that_a_table_is_no_evidence_for_them(table):
+    for ask in (
+        lambda: lbm.count(THEORY, given=table),
+        lambda: lbm.best(THEORY, given=table),
+        lambda: lbm.log_partition(THEORY, given=table),
+        lambda: lbm.entails(THEORY, "a", given=table),
+        lambda: lbm.ask(THEORY, table),
+    ):
+        with pytest.raises(EvidenceError, match=r"lbm\.ask and lbm\.marginals"):
+            ask()
+
+
 # --- rows that are impossible ----------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from threading import Lock
 from typing import (
     TYPE_CHECKING,
@@ -30,7 +30,7 @@ from typing import (
 )
 
 from lbm.arrays import Bools
-from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
+from lbm.errors import EvidenceError, LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory, unweighted
@@ -84,6 +84,8 @@ Evidence = Formula | str | Mapping[str, Any] | None
 
 Values: TypeAlias = "Mapping[str, float | np.bool_]"
 """Truth values by name."""
+
+_ONE: Final = (str, Formula, type(None))  # evidence that is no table
 
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
@@ -234,11 +236,15 @@ class Reasoner:
         self._problem = Problem(theory)
         self._known = self._problem.known
         self._trees = Known(size=4)  # by temperature: they are large
-        self._by_row = ByRow(theory, self._known)
         self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"<Reasoner: {self.theory!r}>"
+
+    @cached_property
+    def _by_row(self) -> ByRow:
+        """The theory as rows of evidence are asked about it."""
+        return ByRow(self.theory, self._known)
 
     @property
     def machine(self) -> Machine:
@@ -520,7 +526,7 @@ class Reasoner:
         Given a table, a row of evidence each, there is a probability for each row, and no status. The theory
         and the query are compiled once, and further rows compile nothing. A table is a DataFrame whose
         columns are atoms, a matrix with a column for each atom, or lists by name. A cell is 0 or 1; nan or
-        None for what was not seen; or a probability p (soft evidence; virtual evidence, Pearl): worlds with
+        None for what was not seen; or a probability p, soft evidence (virtual evidence, Pearl): worlds with
         the atom are multiplied by p, the others by 1 - p. Of a group, atoms of which a hard formula says
         that exactly one is true, only the one that is true counts: by its p or, if it was not seen, by 1 - p
         of each one that was. A row that is impossible has probability nan, and the others go on.
@@ -529,7 +535,7 @@ class Reasoner:
         array([1.    , 0.6667, 0.9091])
         """
         asked = self._formula(query, "query")
-        if is_table(given):
+        if not isinstance(given, _ONE) and is_table(given):
             _check_plain(distribution, sweeps, why=why)
             return self._ask_rows(asked, given=given, temperature=temperature, method=method, seconds=seconds)
         one = cast(Evidence, given)
@@ -653,7 +659,7 @@ class Reasoner:
         array([[1. , 0.5],
                [0. , 1. ]])
         """
-        if is_table(given):
+        if not isinstance(given, _ONE) and is_table(given):
             _check_plain(distribution, sweeps)
             return self._marginal_rows(given=given, temperature=temperature, method=method, seconds=seconds)
         one = cast(Evidence, given)
@@ -942,6 +948,11 @@ class Reasoner:
         """Return evidence or a query as a formula over atoms of the theory."""
         if isinstance(said, str):
             said = parse(said, source="given" if role == "evidence" else role)
+        elif not isinstance(said, Formula) and is_table(said):
+            raise EvidenceError(
+                f"expected a formula or a truth value for each name as {role}, got a table: rows of evidence "
+                "are for `given` of lbm.ask and lbm.marginals"
+            )
         elif isinstance(said, Mapping):
             literals = [atom(name) if value else ~atom(name) for name, value in said.items()]
             said = conjunction(literals)
