@@ -47,13 +47,14 @@ FAR: Final = 1e5
 """Sum of all weights, over the temperature, past which sums keep best scores apart as whole numbers."""
 
 
-CHEAP: Final = 1 << 22
-"""Entries of all tables of a component together up to which nothing else is tried."""
+CHEAP: Final = 0.3
+"""Seconds that tables of a component are expected to take, up to which nothing else is tried."""
 
 _tables: Final = Known(16)
 _circuits: Final = Known(16)
-_PATIENCE: Final = 1.0  # seconds for a circuit where there are tables
+_PATIENCE: Final = 0.2  # seconds, beside those that tables would take, for a circuit instead of them
 _ENTRY: Final = 2e-8  # seconds that an entry of a table takes
+_WHOLE: Final = 2e-7  # the same, where entries are whole numbers of any size
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def best(split: Split, names: Sequence[str], limit: int | None, how: How) -> tup
     """Return the best score, how many worlds have it, and the first of them; None: there is no world."""
     score, total, lists = split.score, 1 << len(split.free), []
     for component in split.components:
-        found = solver(component, how).best(limit)
+        found = _best(component, limit, how)
         if found is None:
             return None
         score += found[0]
@@ -254,6 +255,26 @@ def solver(component: Component, how: How, keep: frozenset[str] | None = None) -
         return tables_of(component, budget) if eliminating else _compiled(component, keep, budget)
 
 
+def _best(component: Component, limit: int | None, how: How) -> tuple[int, int, Words] | None:
+    """Return the best score, how many models have it, and the first of them; None: there is no model.
+
+    Tables are quickest, and list all best worlds if they are few; other methods know which come first.
+    """
+    found: tuple[int, int, Words] | None = None
+    if how.method in ("auto", "elimination") and len(component.atoms) > FEW:
+        with suppress(TooManyWorlds):
+            tables = tables_of(component, how.budget)
+            found = tables.best(limit)
+            if found is None or limit is None or few(found[1], limit):
+                return found
+    try:
+        return solver(component, how).best(limit)
+    except TooManyWorlds:
+        if found is None:
+            raise
+        return found
+
+
 def count_of(
     component: Component,
     keep: frozenset[str] | None,
@@ -266,7 +287,7 @@ def count_of(
     """
     budget = how.budget
     if weights:
-        return compiled(component, keep, budget).count(keep, weights)
+        return compiled(component, keep, budget, counting=True).count(keep, weights)
     if how.method in ("cubes", "enumeration", "circuit") or not _all_asked(component, keep):
         return solver(component, how, keep).count(keep)
     if how.method == "elimination":
@@ -276,7 +297,7 @@ def count_of(
         return flat.count()
     if len(component.atoms) <= QUICK:
         return Blocks(component, budget).count()
-    return _compiled(component, None, budget).count()
+    return _compiled(component, None, budget, counting=True).count()
 
 
 def _summing(component: Component, how: How, scale: int, temperature: float) -> Solver:
@@ -303,30 +324,36 @@ def _summing(component: Component, how: How, scale: int, temperature: float) -> 
     return Blocks(component, budget)
 
 
-def _compiled(component: Component, keep: frozenset[str] | None, budget: Budget) -> Solver:
+def _compiled(
+    component: Component, keep: frozenset[str] | None, budget: Budget, *, counting: bool = False
+) -> Solver:
     """Return tables or a circuit of a component or, if it is too large for both, all its worlds."""
     try:
-        return compiled(component, keep, budget)
+        return compiled(component, keep, budget, counting=counting)
     except TooManyWorlds:
         if len(component.atoms) <= LIMIT:
             return Blocks(component, budget)
         raise
 
 
-def compiled(component: Component, keep: frozenset[str] | None, budget: Budget) -> Tables | ByCircuit:
+def compiled(
+    component: Component, keep: frozenset[str] | None, budget: Budget, *, counting: bool = False
+) -> Tables | ByCircuit:
     """Return tables or a circuit of a component, whichever is less work; restrictions: a circuit.
 
     Tables say beforehand how large they are; a circuit shows it as it is made. So tables that are small are
     taken at once, and else a circuit is tried, for as long as tables would take if there are any.
+    ``counting``: whole numbers of any size are wanted, which take longer in tables.
     """
     tables: Tables | None = None
     if _all_asked(component, keep):
         with suppress(TooManyWorlds):
             tables = tables_of(component, budget)
-    if tables is not None and tables.work <= CHEAP:
+    seconds = 0.0 if tables is None else tables.work * (_WHOLE if counting else _ENTRY)
+    if tables is not None and seconds <= CHEAP:
         return tables
     try:
-        part = budget if tables is None else budget.at_most(_PATIENCE + _ENTRY * tables.work)
+        part = budget if tables is None else budget.at_most(_PATIENCE + seconds)
         return circuit_of(component, keep, part).within(budget)
     except (TooManyWorlds, NoAnswer) as error:
         if tables is not None:
