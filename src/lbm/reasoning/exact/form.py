@@ -25,10 +25,16 @@ from lbm.reasoning.exact.apart import Component, Split, exponent
 from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
-from lbm.reasoning.exact.whole import compiled, tables_of
+from lbm.reasoning.exact.whole import circuit_of, compiled, tables_of
 
 SHOWN: Final = 20
 """Components that a plan prints."""
+
+MODEST: Final = 1 << 13
+"""Entries of all tables of a component up to which no circuit is tried."""
+
+_PATIENCE: Final = 1.0  # seconds for a circuit where there are tables
+_EDGE: Final = 4  # entries of tables that take as long as an edge of a circuit
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +211,18 @@ class CompiledForm:
 
 
 def ready(component: Component, budget: Budget) -> Tables | ByCircuit:
-    """Return what answers questions about a component in passes."""
-    return compiled(component, None, budget)
+    """Return what answers many questions about a component in passes: what one pass is least work of.
+
+    What takes a moment longer to make is worth it here, unlike for one question.
+    """
+    found = compiled(component, None, budget)
+    if isinstance(found, Tables) and found.work > MODEST:
+        with suppress(TooManyWorlds, NoAnswer):
+            circuit = circuit_of(component, None, budget.at_most(_PATIENCE))
+            if _EDGE * circuit.edges < found.work:
+                return circuit.within(budget)
+        budget.tick()
+    return found
 
 
 def _some(weights: Mapping[str, Floats], component: Component) -> dict[str, Floats]:
