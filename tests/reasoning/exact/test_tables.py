@@ -13,12 +13,13 @@ from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import atleast, atmost, atom, atoms_of, cardinality, disjunction, exactly
 from lbm.knowledge.parser import parse
 from lbm.reasoning.budget import NO_LIMIT
-from lbm.reasoning.exact import tables, variables
-from lbm.reasoning.exact.apart import Component
+from lbm.reasoning.exact import tables, variables, whole
+from lbm.reasoning.exact.apart import Component, Split
 from lbm.reasoning.exact.form import EvidenceRows
 from lbm.reasoning.exact.rows import unpack
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
+from lbm.reasoning.exact.whole import How
 from tests.oracles import truth
 from tests.strategies import formulae
 
@@ -217,3 +218,16 @@ def test_a_group_of_many_values_is_one_variable():
     assert made.count() == 10 * 9**29
     assert made.marginals(1, 1.0) == pytest.approx([0.1] * 300)
     assert Fraction(made.count(weights={"v0=3": (1, 2)})) == 11 * 9**29
+
+
+@given(components(), st.integers(1, 40))
+def test_circuits_give_the_best_few_worlds_best_first(component, most):
+    expected = sorted((score for _, score in models(component)), reverse=True)
+    scores = dict(models(component))
+    split = Split(NAMES, {}, (), (component,), 0, 1)
+    rows = whole.top(split, NAMES, most, How())
+    assert (rows is None) == (not expected)
+    if rows is not None:
+        found = [tuple(row) for row in unpack(rows, len(NAMES)).tolist()]
+        assert len(set(found)) == len(found)
+        assert [scores[world] for world in found] == expected[:most]

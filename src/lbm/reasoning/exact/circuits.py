@@ -115,10 +115,7 @@ class ByCircuit:
 
     def best(self, limit: int | None) -> tuple[int, int, Words] | None:
         """Return the best score, how many models have it, and some of them; None: there is no model."""
-        scores = list(self._no_scores)
-        for root, weight in self.roots.items():
-            no, yes = scores[abs(root) - 1]
-            scores[abs(root) - 1] = (no, yes + weight) if root > 0 else (no + weight, yes)
+        scores = self._scores()
         peak = self.passes.best(scores, budget=self.budget)
         if peak is None:
             return None
@@ -129,7 +126,20 @@ class ByCircuit:
         )
         return peak.score, peak.ties, self._rows(worlds)[:limit]
 
+    def top(self, most: int) -> list[tuple[int, Words]]:
+        """Return the best models with their scores, best first, ``most`` at most."""
+        found = self.passes.top(self._scores(), most, budget=self.budget)
+        return [(score, self._packed(np.array([world], bool))[0]) for score, world in found]
+
     # -- how --
+
+    def _scores(self) -> list[tuple[int, int]]:
+        """Return the scores of all literals, false and true."""
+        scores = list(self._no_scores)
+        for root, weight in self.roots.items():
+            no, yes = scores[abs(root) - 1]
+            scores[abs(root) - 1] = (no, yes + weight) if root > 0 else (no + weight, yes)
+        return scores
 
     @cached_property
     def _no_scores(self) -> list[tuple[int, int]]:

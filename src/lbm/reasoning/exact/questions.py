@@ -168,6 +168,19 @@ class Exact:
         worlds = Models(atoms, unpack(rows, len(atoms)), complete=len(rows) == total)
         return self.theory.score(worlds[0]), worlds
 
+    def top_worlds(self, most: int, given: Formula | None = None) -> Bools:
+        """Return the best models that keep the evidence, best first: shape (``most`` at most, atoms).
+
+        >>> Exact(Theory(["a | b", (2, "a"), (1, "~b")])).top_worlds(2).tolist()
+        [[True, False], [True, True]]
+        """
+        atoms = self.theory.atoms
+        check_room(most, len(atoms))
+        rows = whole.top(self.possible(given), atoms, most, self.how)
+        if rows is None:
+            raise self.nothing(given)
+        return unpack(rows, len(atoms))
+
     def draw(self, n: int, rng: np.random.Generator, given: Formula | None = None) -> Bools:
         """Return ``n`` independent draws from P(x | evidence), shape (n, atoms of the theory)."""
         if n < 0:

@@ -5,6 +5,7 @@ The functions that take a Split answer the questions that every method answers a
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -169,6 +170,42 @@ def best(split: Split, names: Sequence[str], limit: int | None, how: How) -> tup
     number = total if limit is None else min(limit, total)
     check_room(number, len(names))
     return score, total, _product(split, lists, names, number, how.budget)
+
+
+def top(split: Split, names: Sequence[str], most: int, how: How) -> Words | None:
+    """Return the best worlds over ``names``, best first, ``most`` at most; None: there is no world.
+
+    They are the best sums of one of the best of each component, and of either value of an atom that is free.
+    """
+    place = {name: i for i, name in enumerate(names)}
+    found: list[tuple[int, Words]] = [(0, _pattern(split, names))]
+    for component in split.components:
+        worlds = []
+        for score, row in circuit_of(component, None, how.budget).top(most):
+            spread_row = np.zeros((1, words_for(len(names))), np.uint64)
+            spread(row[None], [place[name] for name in component.atoms], spread_row)
+            worlds.append((score, spread_row[0]))
+        if not worlds:
+            return None
+        found = _best_sums(found, worlds, most)
+    for name in split.free:
+        if len(found) >= most:  # the other value is as good, but these are enough
+            break
+        bit = mask([place[name]], words_for(len(names)))
+        found = _best_sums(found, [(0, np.zeros_like(bit)), (0, bit)], most)
+    return np.array([row for _, row in found])
+
+
+def _best_sums(
+    one: list[tuple[int, Words]], other: list[tuple[int, Words]], most: int
+) -> list[tuple[int, Words]]:
+    """Return the best pairs of two sorted lists, the i-th with the j-th only if (i + 1)(j + 1) ≤ most."""
+    pairs = [
+        (score + more, row | bits)
+        for i, (score, row) in enumerate(one)
+        for more, bits in other[: most // (i + 1)]
+    ]
+    return heapq.nlargest(most, pairs, key=lambda pair: pair[0])
 
 
 def draw(

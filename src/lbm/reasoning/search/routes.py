@@ -93,19 +93,17 @@ def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Standing 
 
     limit = MAX_WORLDS if every else top
 
-    def exactly(soft: bool) -> Exact:
-        return Exact(theory, How(_method(problem, budget, soft=soft), problem.known, budget))
-
+    exact = Exact(theory, How(_method(problem, budget), problem.known, budget))
     try:
-        _, models = exactly(soft=True).best_worlds(given, limit)
+        _, models = exact.best_worlds(given, limit)
         rows, complete = models.array, every and models.complete
         if top > len(rows):
-            hard = exactly(soft=False)
-            if hard.count(given) > MAX_WORLDS:
-                return None
-            rows = hard.models(given).array
-            losses = problem.losses(rows)
-            rows = rows[sorted(range(len(rows)), key=losses.__getitem__)[:top]]
+            if exact.count(given) > MAX_WORLDS:
+                rows = exact.top_worlds(top, given)
+            else:  # then the first of those that are equally good can be told
+                rows = exact.models(given).array
+                losses = problem.losses(rows)
+                rows = rows[sorted(range(len(rows)), key=losses.__getitem__)[:top]]
     except TooManyWorlds:
         return None
     return _proven(problem, rows, complete)
@@ -150,9 +148,9 @@ def _proven(problem: Problem, rows: Bools, complete: bool) -> Standing:
     return Standing(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
 
 
-def _method(problem: Problem, budget: Budget, *, soft: bool) -> str:
+def _method(problem: Problem, budget: Budget) -> str:
     """Return the method by which exact answers are quick, or quickly refused."""
-    split = split_of(problem.theory, problem.evidence, problem.known, budget, soft=soft)
+    split = split_of(problem.theory, problem.evidence, problem.known, budget)
     components = () if split is None else split.components
     return "auto" if all(map(_is_quick, components)) else "elimination"
 
