@@ -21,7 +21,7 @@ from lbm.errors import (
     UnknownAtom,
     WrongDistribution,
 )
-from lbm.knowledge.formula import atom, exactly
+from lbm.knowledge.formula import atom, conjunction, exactly
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.exact import by_row, form
 from lbm.reasoning.exact.evidence import groups_said, is_table
@@ -635,3 +635,42 @@ def test_many_impossible_rows_are_counted_and_the_first_named():
     assert repr(found).splitlines()[1] == (
         "impossible, counted from 0: 30 rows (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...)"
     )
+
+
+# --- two atoms at once, and marginals asked for again -------------------------------------------------
+
+
+@given(theories(weights=st.integers(-3, 3).filter(bool)), st.data())
+def test_pairs_are_those_of_looking_at_every_world(theory, data):
+    assume(theory.atoms)
+    some = data.draw(st.lists(st.sampled_from(theory.atoms), unique=True, max_size=2))
+    said = {name: data.draw(st.booleans()) for name in some}
+    evidence = conjunction([atom(n) if v else ~atom(n) for n, v in said.items()]) if said else None
+    oracle = Oracle(theory, evidence)
+    reasoner = lbm.Reasoner(theory)
+    if not oracle.worlds:
+        with pytest.raises(NoWorlds):
+            reasoner.pair_marginals(given=said)
+        return
+    found = reasoner.pair_marginals(given=said)
+    for i, a in enumerate(theory.atoms):
+        for j, b in enumerate(theory.atoms):
+            assert found[i, j] == pytest.approx(oracle.chance(atom(a) & atom(b)), abs=1e-9)
+    part = reasoner.pair_marginals(theory.atoms[::-1], given=said)
+    assert part == pytest.approx(found[::-1, ::-1])
+
+
+@given(theories(weights=st.integers(-3, 3).filter(bool)), st.data())
+def test_marginals_asked_for_again_are_those_of_the_first_time(theory, data):
+    assume(theory.atoms)
+    reasoner = lbm.Reasoner(theory)
+    for _ in range(4):
+        some = data.draw(st.lists(st.sampled_from(theory.atoms), unique=True, min_size=1, max_size=2))
+        said = {name: data.draw(st.booleans()) for name in some}
+        oracle = Oracle(theory, conjunction([atom(n) if v else ~atom(n) for n, v in said.items()]))
+        if not oracle.worlds:
+            with pytest.raises(NoWorlds):
+                reasoner.marginals(given=said)
+            continue
+        for name, chance in reasoner.marginals(given=said).items():
+            assert chance == pytest.approx(oracle.chance(atom(name)), abs=1e-9)

@@ -29,7 +29,7 @@ from typing import (
     overload,
 )
 
-from lbm.arrays import Bools
+from lbm.arrays import Bools, Floats
 from lbm.errors import EvidenceError, LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
@@ -666,7 +666,11 @@ class Reasoner:
         question = self._question(one, distribution, temperature, confidence, method, sweeps, seconds, seed)
 
         def exactly(budget: Budget) -> Marginals:
-            chances = question.about.exactly(budget).marginals(question.given)
+            chances = None
+            if distribution == "logical" and method in ("auto", "exact"):
+                chances = self._by_row.again(question.given, temperature, budget)
+            if chances is None:
+                chances = question.about.exactly(budget).marginals(question.given)
             return Marginals(chances, method="exact", **question.said)
 
         def by_chains(target: Target, _: str, limits: Limits) -> tuple[Marginals, Ran]:
@@ -679,6 +683,31 @@ class Reasoner:
             return Marginals(ordered, each, method="sampled", **question.said), ran
 
         return question.answer(exactly, by_chains)
+
+    def pair_marginals(
+        self,
+        atoms: Iterable[str] | None = None,
+        *,
+        given: Values | None = None,
+        temperature: float = 1.0,
+        seconds: float | None = SECONDS,
+    ) -> Floats:
+        """Return P(a and b | evidence) of every two atoms, shape (atoms, atoms), exactly.
+
+        ``given``: truth values, or probabilities as in a table of evidence, by name.
+
+        >>> import lbm
+        >>> lbm.Reasoner(lbm.Theory.parse("a | b")).pair_marginals()
+        array([[0.666..., 0.333...],
+               [0.333..., 0.666...]])
+        """
+        names = check_listed(self.theory, atoms, None) or self.theory.atoms
+        said = {name: [float(value)] for name, value in (given or {}).items()}
+        row, _ = self._rows(said, temperature, "exact") if said else (None, None)
+        found = self._by_row.pairs(names, row, temperature, Budget.of(seconds))
+        if found is None:
+            raise NoWorlds(self._evidence(given))
+        return found
 
     def _ask_rows(
         self,

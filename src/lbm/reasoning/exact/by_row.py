@@ -25,6 +25,7 @@ from lbm.reasoning.exact.evidence import as_formula, groups_said
 from lbm.reasoning.exact.form import CompiledForm, EvidenceRows, FormPlan
 from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.exact.tables import Tables
+from lbm.reasoning.exact.trees import observed
 from lbm.reasoning.exact.whole import FAR, How
 from lbm.reasoning.problem import Known
 from lbm.reasoning.proof import no_worlds
@@ -32,6 +33,7 @@ from lbm.reasoning.proof import no_worlds
 QUERIES: Final = 32
 """Queries of one theory whose compiled forms are kept."""
 
+_OFTEN: Final = 2  # times that marginals given literals are asked for until a form is made ready for them
 _CELLS: Final = 1 << 20  # of evidence that are worked on together
 _SURE: Final = 1.0 - 1e-9  # shares past which the negation of a query says more
 
@@ -43,6 +45,7 @@ class ByRow:
         self.theory, self.known = theory, known
         self._ready = Known(1)
         self._queries = Known(QUERIES)
+        self._asked = 0  # marginals given literals
         self._late: dict[Formula | None, float] = {}  # seconds in which one was not compiled
         self._alone = Known(4096)  # sums of components without evidence
 
@@ -78,6 +81,46 @@ class ByRow:
                 found[i] = _or_nan(lambda: [*exact.marginals(given).values()])  # noqa: B023 - called at once
         each = found[:, 0] if found.shape[1] else np.ones(len(rows))
         return found, self._possible(each, temperature, budget)
+
+    def again(self, given: Formula | None, temperature: float, budget: Budget) -> dict[str, float] | None:
+        """Return the marginals given literals, from the second time on that they are asked for.
+
+        None: it is the first, where making a form ready is more work than the answer; or the evidence is
+        something else or impossible, or the form is too large.
+        """
+        literals, rest = observed(given)
+        if rest or not literals:
+            return None
+        self._asked += 1
+        if self._asked < _OFTEN:
+            return None
+        row = EvidenceRows(tuple(literals), np.array([[*map(float, literals.values())]]))
+        with suppress(TooManyWorlds, NoAnswer):
+            found = self._whole(temperature, budget).marginals(row, temperature)[1][0]
+            if not np.isnan(found).any():
+                return dict(zip(self.theory.atoms, found.tolist(), strict=True))
+        return None
+
+    def pairs(
+        self, names: tuple[str, ...], row: EvidenceRows | None, temperature: float, budget: Budget
+    ) -> Floats | None:
+        """Return P(a and b | row) = P(a | row)·P(b | row and a), shape (names, names); None: no world.
+
+        There is a row for each a, in which it is true.
+        """
+        said = () if row is None else row.names
+        columns = tuple(dict.fromkeys([*said, *names]))
+        values = np.full((len(names) + 1, len(columns)), np.nan)
+        if row is not None:
+            values[:, : len(said)] = row.values
+        for i, name in enumerate(names, start=1):
+            values[i, columns.index(name)] = 1.0
+        found, possible = self.marginals(EvidenceRows(columns, values), temperature, budget)
+        if not possible[0]:
+            return None
+        place = {name: i for i, name in enumerate(self.theory.atoms)}
+        found = found[:, [place[name] for name in names]]
+        return np.asarray(found[0][:, None] * np.nan_to_num(found[1:]), np.float64)
 
     def plan(self, budget: Budget) -> FormPlan:
         """Return how the theory is answered."""

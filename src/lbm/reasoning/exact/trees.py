@@ -200,7 +200,7 @@ class Trees:
         Components that neither of them mentions are taken to be satisfiable. Raises TooManyWorlds where query
         and evidence tie too many atoms together.
         """
-        known, rest = _observed(given)
+        known, rest = observed(given)
         if known is None or any(self.split.fixed.get(name, value) != value for name, value in known.items()):
             return None
         values = self.split.fixed | known
@@ -292,7 +292,7 @@ def _too_large() -> TooManyWorlds:
     )
 
 
-def _observed(given: Formula | None) -> tuple[dict[str, bool] | None, list[Formula]]:
+def observed(given: Formula | None) -> tuple[dict[str, bool] | None, list[Formula]]:
     """Return the literals of the evidence as truth values, None if two of them clash, and its other parts."""
     values: dict[str, bool] = {}
     rest: list[Formula] = []
