@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbm.reasoning.budget import SPENT
-from lbm.reasoning.exact.orders import elimination_order
+from lbm.reasoning.exact.orders import banded_order, elimination_order
 
 SIZES = (0.0, 1.0, math.log2(3), 5.0)
 
@@ -101,3 +101,30 @@ def test_out_of_time_there_is_an_order_all_the_same() -> None:
     order = elimination_order(scopes, [1.0] * 40, rounds=5, budget=SPENT)
     assert sorted(order.variables) == list(range(40))
     assert order.width == 40
+
+
+@given(st.lists(st.sets(st.integers(0, 11), min_size=1, max_size=4), min_size=1, max_size=20))
+def test_a_banded_order_costs_what_it_says(scopes):
+    sizes = [1.0 + 0.5 * (v % 3) for v in range(12)]
+    found = banded_order([tuple(scope) for scope in scopes], sizes, most=math.inf)
+    if found is None:
+        assert all(len(scope) == 1 for scope in scopes)
+        return
+    assert sorted(found.variables) == list(range(12))
+    tables, bags = [set(scope) for scope in scopes], []
+    for variable in found.variables:
+        bag = {variable}.union(*(table for table in tables if variable in table))
+        tables = [table for table in tables if variable not in table] + [bag - {variable}]
+        bags.append(sum(sizes[v] for v in bag))
+    assert found.width == pytest.approx(max(bags))
+    assert found.cost == pytest.approx(math.log2(sum(2**bag for bag in bags)))
+    assert banded_order([tuple(scope) for scope in scopes], sizes, most=found.cost) is None
+
+
+@pytest.mark.parametrize("side", [8, 18])
+def test_a_grid_is_as_wide_as_its_side(side):
+    place = range(side * side)
+    pairs = [(i, i + 1) for i in place if (i + 1) % side] + [(i, i + side) for i in place[:-side]]
+    found = banded_order(pairs, [1.0] * side * side, most=math.inf)
+    assert found is not None
+    assert found.width == side + 1

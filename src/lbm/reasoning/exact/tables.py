@@ -29,7 +29,7 @@ from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.errors import TooManyWorlds
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
-from lbm.reasoning.exact.orders import EliminationOrder, elimination_order
+from lbm.reasoning.exact.orders import EliminationOrder, banded_order, elimination_order
 from lbm.reasoning.exact.rows import Array, Words, check_room, few, sort_rows, words_for
 from lbm.reasoning.exact.variables import NARROW, Cells, TableCell, cells_of
 from lbm.reasoning.problem import Known
@@ -648,7 +648,8 @@ def _order(cells: Cells, budget: Budget) -> EliminationOrder:
     found = elimination_order(scopes, sizes, budget=budget)
     if found.cost <= _EASY + math.log2(len(sizes) + 1):
         return found
-    return elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
+    found = elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
+    return banded_order(scopes, sizes, most=found.cost, budget=budget) or found
 
 
 def _sum_over(table: NDArray[Any], axes: Sequence[int]) -> NDArray[Any]:
