@@ -20,7 +20,7 @@ from typing import Final
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.circuits import Builder, Circuit
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.exact.orders import elimination_order
+from lbm.reasoning.exact.orders import banded_order, elimination_order
 from lbm.reasoning.solvers.sat import solving
 
 MAX_EDGES: Final = 4_000_000
@@ -518,6 +518,8 @@ def _decisions(
     order = elimination_order(scopes, [1.0] * len(names), last=last, budget=share)
     if _EASY < order.cost < _HOPELESS:  # it matters, and better ones make smaller circuits
         order = elimination_order(scopes, [1.0] * len(names), last=last, rounds=_ROUNDS, budget=share)
+        if not last:  # half of the cost, at least, or the greedy order stays
+            order = banded_order(scopes, [1.0] * len(names), most=order.cost - 1, budget=share) or order
     return [names[at] for at in reversed(order.variables)], order.width > len(names) / 2
 
 
