@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
     from lbm.training.learners.classifier import LBMClassifier
 
-_THEORIES: Final = (".lbm", ".cnf", ".wcnf", ".uai")
+_THEORIES: Final = (".lbm", ".cnf", ".wcnf", ".uai", ".nnf", ".ddnnf", ".sdd")
 
 
 def load(path: str | Path) -> Any:
