@@ -87,7 +87,7 @@ def test_the_reference_explains_every_name_it_lists_and_nothing_that_is_internal
     questions = {name: f"{home}.Reasoner" for name, home in homes.items() if hasattr(lbm.Reasoner, name)}
     public = {f"{home}.{name}" for name, home in {**homes, **questions}.items()}
     answers = set(re.findall(r"^\| .* \| `(lbm[\w.]+\.[A-Z]\w+)` \|$", text, re.MULTILINE))
-    assert len(answers) == 9
+    assert len(answers) == 11
     shown = re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)
     assert sorted(shown) == sorted({*public, *answers, "lbm.errors"})
     for name in shown:

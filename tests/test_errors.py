@@ -13,6 +13,7 @@ import lbm.errors
 from lbm.errors import (
     ClashingLabels,
     ContradictoryKnowledge,
+    EvidenceError,
     FileError,
     LbmError,
     LimitExceeded,
@@ -43,6 +44,8 @@ SAMPLES = [
     UnknownAtom("brid", ["bird", "penguin"], "machine"),
     UnknownAtom("x", []),
     ContradictoryKnowledge(["a", "~a"]),
+    EvidenceError("expected rows"),
+    EvidenceError("expected 0 or 1, got 2", "a", 3),
     FileError("cannot read f.lbm: no such file"),
     MachineFileError("f.lbm is no machine"),
     MissingExtra("plots", "drawing", "matplotlib"),

@@ -184,6 +184,26 @@ class UnknownAtom(LbmError, KeyError):
         return UnknownAtom, (self.name, [self.nearest] if self.nearest else [], self.where)
 
 
+class EvidenceError(LbmError, ValueError):
+    """A table of evidence that is none, or a cell of it that says nothing about an atom.
+
+    ``column`` is the atom and ``row`` the number of the row, from 0, where they are known.
+    """
+
+    def __init__(self, message: str, column: str | None = None, row: int | None = None) -> None:
+        super().__init__(message, column, row)
+        self.message = message
+        self.column = column
+        self.row = row
+
+    def __str__(self) -> str:
+        row = None if self.row is None else f"row {self.row}"
+        column = None if self.column is None else f"column {self.column!r}"
+        return (
+            ", ".join(part for part in (row, column) if part) + (": " if row or column else "") + self.message
+        )
+
+
 class FileError(LbmError, OSError):
     """A file that cannot be read or written."""
 

@@ -29,6 +29,11 @@ def is_circuit(path: str | Path) -> bool:
     return bare_name(path).suffix.lower() in ENDINGS
 
 
+def is_nnf(path: str | Path) -> bool:
+    """Return whether a file's name says that it holds a circuit as it can be written."""
+    return is_circuit(path) and bare_name(path).suffix.lower() != ".sdd"
+
+
 def read_circuit(path: str | Path, *, variables: int | None = None) -> Circuit:
     """Return the circuit in a file.
 

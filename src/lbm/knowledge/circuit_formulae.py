@@ -81,13 +81,20 @@ def circuit_of_formula(formula: Formula, place: Mapping[str, int], build: Builde
         for part in node.args:
             uses[part] = uses.get(part, 0) + 1
     slots: dict[Formula, int] = {}
-    rows: dict[Formula, list[int]] = {}  # parts of conjunctions or disjunctions that stand in one of their kind
+    rows: dict[
+        Formula, list[int]
+    ] = {}  # parts of conjunctions or disjunctions that stand in one of their kind
 
     def is_inner(part: Formula, kind: str) -> bool:
         return part.kind == kind and uses[part] == 1
 
-    wanted = {part for node in order if node.kind in ("and", "or") for part in node.args
-              if is_inner(part, node.kind)}
+    wanted = {
+        part
+        for node in order
+        if node.kind in ("and", "or")
+        for part in node.args
+        if is_inner(part, node.kind)
+    }
     for node in order:
         kind = node.kind
         if kind == "atom":

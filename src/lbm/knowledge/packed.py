@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from lbm.errors import FileError, LimitExceeded
+from lbm.errors import FileError, LbmError, LimitExceeded
 
 MAX_BYTES: Final = 1 << 31
 """Bytes in one file."""
@@ -214,6 +214,8 @@ def write_whole(path: str | Path, pieces: Iterable[str | bytes], *, as_it_is: bo
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
+        if isinstance(error, LbmError):  # of whoever makes the pieces
+            raise
         raise file_error("write", path, error) from error
 
 

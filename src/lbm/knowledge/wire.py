@@ -43,7 +43,11 @@ _READ: Final = {**_ENDINGS, ".uai": "uai", ".nnf": "nnf", ".ddnnf": "nnf", ".sdd
 _HEADER: Final = re.compile(rb"^[ \t]*p[ \t]+(w?)(p?)cnf[ \t]+[0-9]", re.MULTILINE)
 _HARD_LINE: Final = re.compile(rb"^h[ \t]+-?[0-9]", re.MULTILINE)
 _NETWORK: Final = re.compile(rb"\s*(?:c(?!\S)[^\n]*\n\s*)*(?:MARKOV|BAYES)\s+[0-9]")
-_CIRCUIT: Final = re.compile(rb"\s*(?:c(?!\S)[^\n]*\n\s*)*(?:(sdd)[ \t]+[0-9]+[ \t\r]*$|nnf(?:[ \t]+[0-9]+){3}|[oatf][ \t]+[0-9]+[ \t]+0[ \t\r]*$)", re.MULTILINE)
+_CIRCUIT: Final = re.compile(
+    rb"\s*(?:c(?!\S)[^\n]*\n\s*)*"
+    rb"(?:(sdd)[ \t]+[0-9]+[ \t\r]*$|nnf(?:[ \t]+[0-9]+){3}|[oatf][ \t]+[0-9]+[ \t]+0[ \t\r]*$)",
+    re.MULTILINE,
+)
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -112,7 +116,9 @@ def read_theory(
     if evidence is not None and format != "uai":
         raise FileError("files of evidence go with .uai networks; --given takes any formula as evidence")
     if variables is not None and format not in ("nnf", "sdd"):
-        raise FileError(f"a number of variables goes with circuits, .nnf and .sdd; {source or 'this'} is none")
+        raise FileError(
+            f"a number of variables goes with circuits, .nnf and .sdd; {source or 'this'} is none"
+        )
     if not data.strip():
         raise ParseError("expected a theory, found an empty text", source=source)
     problem = _not_text(data, source)

@@ -9,18 +9,22 @@ from decimal import Decimal
 from html import escape
 from itertools import islice
 from math import isfinite, isnan
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
-from lbm.arrays import Bools
-from lbm.errors import UnknownAtom
+from lbm.arrays import Bools, Floats
+from lbm.errors import MissingExtra, UnknownAtom
 from lbm.knowledge.formula import Formula, quote
 from lbm.knowledge.numbers import Weight, exact_sum, plain
 from lbm.knowledge.parser import Statement
-from lbm.knowledge.printed import some_shown
+from lbm.knowledge.printed import counted, some_shown
 from lbm.knowledge.theory import Theory, shown, statement_shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN: Final = 20  # worlds that are printed
 _COLUMNS: Final = 40  # atoms of them that a notebook shows
+_LISTED: Final = 10  # rows of evidence that are named
 
 
 class Result(ABC):
@@ -320,6 +324,126 @@ class Marginals(DistributionResult, Mapping[str, float]):
         return (
             f"<table>{''.join(rows)}</table><div style='color: gray'>{escape(self.lines()[len(self)])}</div>"
         )
+
+
+# --- probabilities, a row of evidence each ----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AnswerRows(DistributionResult):
+    """How likely a formula is given each row of evidence.
+
+    No status is worked out; given rows that entail the query the probability is exactly 1, given rows that
+    refute it exactly 0.
+
+    Attributes
+    ----------
+    query
+        What was asked.
+    probability
+        P(query | row), shape (rows,), read-only; nan for a row that is impossible.
+    possible
+        Whether some world satisfies the row and the hard formulae, shape (rows,), read-only.
+    method, distribution, temperature, confidence
+        How they were found, and what they are about.
+    """
+
+    query: Formula
+    probability: Floats
+    possible: Bools
+
+    def __post_init__(self) -> None:
+        self.probability.setflags(write=False)
+        self.possible.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.probability)
+
+    def lines(self) -> list[str]:
+        """Return between what and what the probabilities are, how many rows are impossible, and so on."""
+        found = self.probability[self.possible]
+        said = f"P({shown(self.query)} | row) of {counted(len(self), 'row')}"
+        if len(found):
+            low, high, mean = map(number, (float(found.min()), float(found.max()), float(found.mean())))
+            said += f": {low} to {high}, mean {mean}"
+        return [said, *_impossible(self.possible), f"{self.method}; {self._about()}"]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the answers for JSON: probabilities as an iterator, null where a row is impossible."""
+        return {
+            "query": str(self.query),
+            "rows": len(self),
+            "impossible": int((~self.possible).sum()),
+            "probabilities": map(finite, self.probability.tolist()),
+            **self._about_facts(),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginalRows(DistributionResult):
+    """The probability of every atom given each row of evidence.
+
+    Attributes
+    ----------
+    atoms
+        The names, in the order of the columns.
+    array
+        P(atom | row), shape (rows, atoms), read-only; nan in rows that are impossible.
+    possible
+        Whether some world satisfies the row and the hard formulae, shape (rows,), read-only.
+    method, distribution, temperature, confidence
+        How they were found, and what they are about.
+    """
+
+    atoms: tuple[str, ...]
+    array: Floats
+    possible: Bools
+
+    def __post_init__(self) -> None:
+        self.array.setflags(write=False)
+        self.possible.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.possible)
+
+    def __getitem__(self, name: str) -> Floats:
+        """Return the probabilities of one atom, shape (rows,)."""
+        if name not in self.atoms:
+            raise UnknownAtom(name, self.atoms)
+        found: Floats = self.array[:, self.atoms.index(name)]
+        return found
+
+    def frame(self) -> pd.DataFrame:
+        """Return the probabilities as a pandas DataFrame, a column an atom."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtra("train", "a table as a DataFrame", "pandas") from None
+        return pd.DataFrame(self.array, columns=list(self.atoms), copy=True)
+
+    def lines(self) -> list[str]:
+        """Return of how much there are probabilities, how many rows are impossible, and so on."""
+        said = f"P(atom | row) of {counted(len(self.atoms), 'atom')} in {counted(len(self), 'row')}"
+        return [said, *_impossible(self.possible), f"{self.method}; {self._about()}"]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the probabilities for JSON: rows as an iterator, null in those that are impossible."""
+        return {
+            "atoms": list(self.atoms),
+            "rows": len(self),
+            "impossible": int((~self.possible).sum()),
+            "marginals": ([*map(finite, row)] for row in self.array.tolist()),
+            **self._about_facts(),
+        }
+
+
+def _impossible(possible: Bools) -> list[str]:
+    """Return that rows are impossible, and the first of them, as lines of text."""
+    rows = (~possible).nonzero()[0]
+    if not len(rows):
+        return []
+    first = ", ".join(map(str, rows[:_LISTED].tolist())) + (", ..." if len(rows) > _LISTED else "")
+    return [f"impossible, counted from 0: {counted(len(rows), 'row')} ({first})"]
 
 
 # --- worlds ----------------------------------------------------------------------------------------

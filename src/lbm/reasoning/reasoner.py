@@ -14,16 +14,38 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from lbm.arrays import Bools
-from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
+from lbm.errors import EvidenceError, LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds, WrongDistribution
 from lbm.knowledge.formula import Formula, atom, conjunction
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory, unweighted
-from lbm.reasoning.answers import Answer, Best, DistributionResult, Draws, Marginals, Models, Proof, Worlds
+from lbm.reasoning.answers import (
+    Answer,
+    AnswerRows,
+    Best,
+    DistributionResult,
+    Draws,
+    MarginalRows,
+    Marginals,
+    Models,
+    Proof,
+    Worlds,
+)
 from lbm.reasoning.assign import assign
 from lbm.reasoning.beside import (
     BY_GANAK,
@@ -37,6 +59,9 @@ from lbm.reasoning.budget import Budget
 from lbm.reasoning.choices import DISTRIBUTIONS, FAST, METHODS, MODES, POPULATION
 from lbm.reasoning.distributions import Distribution, Logical, OfMachine
 from lbm.reasoning.exact.apart import split_of
+from lbm.reasoning.exact.by_row import ByRow
+from lbm.reasoning.exact.evidence import Table, is_table, rows_of
+from lbm.reasoning.exact.form import EvidenceRows, FormPlan
 from lbm.reasoning.exact.questions import Exact, check_listed
 from lbm.reasoning.exact.rows import MAX_LISTED, check_room
 from lbm.reasoning.exact.trees import Trees, Weighed
@@ -57,6 +82,11 @@ if TYPE_CHECKING:
 Evidence = Formula | str | Mapping[str, Any] | None
 """Any formula, its text, or truth values by name."""
 
+Values: TypeAlias = "Mapping[str, float | np.bool_]"
+"""Truth values by name."""
+
+_ONE: Final = (str, Formula, type(None))  # evidence that is no table
+
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
 
@@ -72,7 +102,10 @@ _FOR_CHAINS: Final = 0.8  # of what is then left
 _P = ParamSpec("_P")
 _O = TypeVar("_O", bound=DistributionResult)
 _T = TypeVar("_T")
+_Q = ParamSpec("_Q")
+_R = TypeVar("_R")
 _Said_co = TypeVar("_Said_co", covariant=True)
+_Rows_co = TypeVar("_Rows_co", covariant=True)
 _Run = Callable[["Target", str, "Limits"], tuple[_O, "Ran"]]
 
 
@@ -207,6 +240,11 @@ class Reasoner:
 
     def __repr__(self) -> str:
         return f"<Reasoner: {self.theory!r}>"
+
+    @cached_property
+    def _by_row(self) -> ByRow:
+        """The theory as rows of evidence are asked about it."""
+        return ByRow(self.theory, self._known)
 
     @property
     def machine(self) -> Machine:
@@ -410,11 +448,12 @@ class Reasoner:
 
     # -- probabilities --
 
+    @overload
     def ask(
         self,
         query: Evidence,
         *,
-        given: Evidence = None,
+        given: Formula | str | Values | None = None,
         why: bool = False,
         distribution: str = "logical",
         temperature: float = 1.0,
@@ -423,7 +462,31 @@ class Reasoner:
         sweeps: int | None = None,
         seconds: float | None = SECONDS,
         seed: int | np.random.Generator | None = None,
-    ) -> Answer:
+    ) -> Answer: ...
+    @overload
+    def ask(
+        self,
+        query: Evidence,
+        *,
+        given: Table,
+        temperature: float = 1.0,
+        method: str = "auto",
+        seconds: float | None = SECONDS,
+    ) -> AnswerRows: ...
+    def ask(
+        self,
+        query: Evidence,
+        *,
+        given: Evidence | Table = None,
+        why: bool = False,
+        distribution: str = "logical",
+        temperature: float = 1.0,
+        confidence: float = 5.0,
+        method: str = "auto",
+        sweeps: int | None = None,
+        seconds: float | None = SECONDS,
+        seed: int | np.random.Generator | None = None,
+    ) -> Answer | AnswerRows:
         """Return how likely a formula is given evidence, and whether it is settled.
 
         The probability is exact where that can be done, else an estimate from chains, with its error; the
@@ -434,7 +497,7 @@ class Reasoner:
         ----------
         query, given
             Any formula, its text, or truth values by name. ``given`` is the evidence (observations, what is
-            conditioned on).
+            conditioned on), or a table of it: see below.
         why
             Whether to look for a minimal set of formulae that settles the status.
         distribution
@@ -459,9 +522,24 @@ class Reasoner:
         P(a & b | a) = 0.5
         undecided
         exact; logical distribution, temperature 1
+
+        Given a table, a row of evidence each, there is a probability for each row, and no status. The theory
+        and the query are compiled once, and further rows compile nothing. A table is a DataFrame whose
+        columns are atoms, a matrix with a column for each atom, or lists by name. A cell is 0 or 1; nan or
+        None for what was not seen; or a probability p, soft evidence (virtual evidence, Pearl): worlds with
+        the atom are multiplied by p, the others by 1 - p. Of a group, atoms of which a hard formula says
+        that exactly one is true, only the one that is true counts: by its p or, if it was not seen, by 1 - p
+        of each one that was. A row that is impossible has probability nan, and the others go on.
+
+        >>> lbm.ask(lbm.Theory.parse("a -> b"), "b", given={"a": [1, None, 0.9]}).probability.round(4)
+        array([1.    , 0.6667, 0.9091])
         """
         asked = self._formula(query, "query")
-        question = self._question(given, distribution, temperature, confidence, method, sweeps, seconds, seed)
+        if not isinstance(given, _ONE) and is_table(given):
+            _check_plain(distribution, sweeps, why=why)
+            return self._ask_rows(asked, given=given, temperature=temperature, method=method, seconds=seconds)
+        one = cast(Evidence, given)
+        question = self._question(one, distribution, temperature, confidence, method, sweeps, seconds, seed)
         evidence, budget, logical = question.given, question.budget, distribution == "logical"
 
         def known(found: float, status: str | None = None) -> Answer:
@@ -534,10 +612,11 @@ class Reasoner:
             return found if possible else None
         return None
 
+    @overload
     def marginals(
         self,
         *,
-        given: Evidence = None,
+        given: Formula | str | Values | None = None,
         distribution: str = "logical",
         temperature: float = 1.0,
         confidence: float = 5.0,
@@ -545,18 +624,46 @@ class Reasoner:
         sweeps: int | None = None,
         seconds: float | None = SECONDS,
         seed: int | np.random.Generator | None = None,
-    ) -> Marginals:
+    ) -> Marginals: ...
+    @overload
+    def marginals(
+        self,
+        *,
+        given: Table,
+        temperature: float = 1.0,
+        method: str = "auto",
+        seconds: float | None = SECONDS,
+    ) -> MarginalRows: ...
+    def marginals(
+        self,
+        *,
+        given: Evidence | Table = None,
+        distribution: str = "logical",
+        temperature: float = 1.0,
+        confidence: float = 5.0,
+        method: str = "auto",
+        sweeps: int | None = None,
+        seconds: float | None = SECONDS,
+        seed: int | np.random.Generator | None = None,
+    ) -> Marginals | MarginalRows:
         """Return the probability of every atom given evidence, by name, all in one pass.
 
-        Options are those of :func:`lbm.ask`.
+        Options are those of :func:`lbm.ask`; so is what a table of evidence means, a row each.
 
         >>> import lbm
         >>> lbm.marginals(lbm.Theory.parse("a | b"), given="a")
         a  1
         b  0.5
         exact; logical distribution, temperature 1
+        >>> lbm.marginals(lbm.Theory.parse("a | b"), given={"a": [1, 0]}).array
+        array([[1. , 0.5],
+               [0. , 1. ]])
         """
-        question = self._question(given, distribution, temperature, confidence, method, sweeps, seconds, seed)
+        if not isinstance(given, _ONE) and is_table(given):
+            _check_plain(distribution, sweeps)
+            return self._marginal_rows(given=given, temperature=temperature, method=method, seconds=seconds)
+        one = cast(Evidence, given)
+        question = self._question(one, distribution, temperature, confidence, method, sweeps, seconds, seed)
 
         def exactly(budget: Budget) -> Marginals:
             chances = question.about.exactly(budget).marginals(question.given)
@@ -572,6 +679,56 @@ class Reasoner:
             return Marginals(ordered, each, method="sampled", **question.said), ran
 
         return question.answer(exactly, by_chains)
+
+    def _ask_rows(
+        self,
+        query: Evidence,
+        *,
+        given: Table,
+        temperature: float = 1.0,
+        method: str = "auto",
+        seconds: float | None = SECONDS,
+    ) -> AnswerRows:
+        """Return how likely a formula is given each row of a table."""
+        budget, asked = Budget.of(seconds), self._formula(query, "query")
+        rows, said = self._rows(given, temperature, method)
+        found, possible = self._by_row.probability(asked, rows, temperature, budget)
+        return AnswerRows(query=asked, probability=found, possible=possible, **said)
+
+    def _marginal_rows(
+        self,
+        *,
+        given: Table,
+        temperature: float = 1.0,
+        method: str = "auto",
+        seconds: float | None = SECONDS,
+    ) -> MarginalRows:
+        """Return the probability of every atom given each row of a table."""
+        budget = Budget.of(seconds)
+        rows, said = self._rows(given, temperature, method)
+        array, possible = self._by_row.marginals(rows, temperature, budget)
+        return MarginalRows(atoms=self.theory.atoms, array=array, possible=possible, **said)
+
+    def _rows(self, table: Table, temperature: float, method: str) -> tuple[EvidenceRows, dict[str, Any]]:
+        """Return rows of evidence, checked, and what answers say of how they are found."""
+        _check_choice("method", method, METHODS)
+        if method not in ("auto", "exact"):
+            raise ValueError(f"rows of evidence are answered exactly: ask for method='exact', not {method!r}")
+        about = self._about("logical", temperature, 1.0)
+        said = {"method": "exact", "distribution": about.name, "temperature": temperature}
+        return rows_of(table, self.theory.atoms), said
+
+    def plan(self, *, seconds: float | None = SECONDS) -> FormPlan:
+        r"""Return how the theory is answered exactly: what each component is compiled to, and how large.
+
+        It is compiled if it has not been. What is too large says which limit it passes.
+
+        >>> import lbm
+        >>> lbm.Reasoner(lbm.Theory.parse("exactly(1, a, b, c)\na -> d")).plan()
+        0 atoms fixed, 0 free, 1 component
+        4 atoms by tables: 8 entries, 6 in the largest
+        """
+        return self._by_row.plan(Budget.of(seconds))
 
     def log_partition(
         self,
@@ -791,6 +948,11 @@ class Reasoner:
         """Return evidence or a query as a formula over atoms of the theory."""
         if isinstance(said, str):
             said = parse(said, source="given" if role == "evidence" else role)
+        elif not isinstance(said, Formula) and is_table(said):
+            raise EvidenceError(
+                f"expected a formula or a truth value for each name as {role}, got a table: rows of evidence "
+                "are for `given` of lbm.ask and lbm.marginals"
+            )
         elif isinstance(said, Mapping):
             literals = [atom(name) if value else ~atom(name) for name, value in said.items()]
             said = conjunction(literals)
@@ -833,8 +995,28 @@ def _check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"expected a {what} among {', '.join(choices)}, got {chosen!r}")
 
 
+def _check_plain(distribution: str, sweeps: int | None, *, why: bool = False) -> None:
+    """Raise where more is asked of rows of evidence than probabilities, exactly and of models."""
+    _check_choice("distribution", distribution, DISTRIBUTIONS)
+    if distribution != "logical":
+        raise WrongDistribution(
+            "rows of evidence are about the logical distribution: ask about the machine's row by row"
+        )
+    if sweeps is not None:
+        raise ValueError("rows of evidence are answered exactly, without chains: leave out sweeps")
+    if why:
+        raise ValueError("rows of evidence are answered without reasons: ask with why=True row by row")
+
+
 class _Function(Protocol[_P, _Said_co]):
     def __call__(self, theory: Theory | Machine, *args: _P.args, **kwargs: _P.kwargs) -> _Said_co: ...
+
+
+class _RowsToo(Protocol[_P, _Said_co, _Q, _Rows_co]):
+    @overload
+    def __call__(self, theory: Theory | Machine, *args: _P.args, **kwargs: _P.kwargs) -> _Said_co: ...
+    @overload
+    def __call__(self, theory: Theory | Machine, *args: _Q.args, **kwargs: _Q.kwargs) -> _Rows_co: ...
 
 
 def _function(method: Callable[Concatenate[Reasoner, _P], _T]) -> _Function[_P, _T]:
@@ -855,13 +1037,21 @@ def _function(method: Callable[Concatenate[Reasoner, _P], _T]) -> _Function[_P, 
     return asked
 
 
-ask = _function(Reasoner.ask)
+def _rows_too(
+    method: Callable[Concatenate[Reasoner, _P], _T],
+    for_rows: Callable[Concatenate[Reasoner, _Q], _R],  # noqa: ARG001 - for its type alone
+) -> _RowsToo[_P, _T, _Q, _R]:
+    """Return a question as a function that says for types, too, what it finds given rows."""
+    return cast("_RowsToo[_P, _T, _Q, _R]", _function(method))
+
+
+ask = _rows_too(Reasoner.ask, Reasoner._ask_rows)
 best = _function(Reasoner.best)
 count = _function(Reasoner.count)
 entails = _function(Reasoner.entails)
 log_partition = _function(Reasoner.log_partition)
 log_probability = _function(Reasoner.log_probability)
-marginals = _function(Reasoner.marginals)
+marginals = _rows_too(Reasoner.marginals, Reasoner._marginal_rows)
 models = _function(Reasoner.models)
 sample = _function(Reasoner.sample)
 uniformity = _function(Reasoner.uniformity)

@@ -186,7 +186,25 @@ def test_hidden_atoms_past_those_searched_here_are_left_to_a_solver() -> None:
     clash = [[-1, 2], [-1, -100], [1, 2, 100], [50, 60, 1], [-50, -60, 70]]
     circuit = compile_clauses(chain + clash, 100, shown=[1])
     assert models_of(circuit) == {(False,)}
-    assert counted(compile_clauses([*chain, [2, 100, 1]], 100, shown=[1])) == 2
+    free = compile_clauses([*chain, [2, 100, 1]], 100, shown=[1])
+    assert (counted(free), free.edges) == (2, 0)
+
+
+def test_restrictions_with_many_hidden_atoms_are_those_of_a_solver_that_lists_them() -> None:
+    rng = random.Random(11)
+    number, seen = 80, 5
+    for ratio in (2.6, 2.8, 3.0):
+        clauses = [
+            [rng.choice([-1, 1]) * v for v in rng.sample(range(1, number + 1), rng.choice([2, 3, 3]))]
+            for _ in range(int(ratio * number))
+        ]
+        expected = set()
+        with Solver("minisat22", bootstrap_with=clauses) as solver:
+            while solver.solve():
+                model = solver.get_model()[:seen]
+                expected.add(tuple(literal > 0 for literal in model))
+                solver.add_clause([-literal for literal in model])
+        assert models_of(compile_clauses(clauses, number, shown=range(1, seen + 1))) == expected
 
 
 @pytest.mark.parametrize("number", [10, 65, 129, 1000])

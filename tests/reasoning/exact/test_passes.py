@@ -64,6 +64,17 @@ def test_counts_are_exact_for_whole_weights_of_any_size(
     assert passes.count(weights) == sum(weight_of(world, exact) for world in found)
 
 
+@given(problems())
+def test_all_models_are_listed_once(problem: tuple[Clauses, int]) -> None:
+    clauses, number = problem
+    passes = Passes(compile_clauses(clauses, number))
+    expected = models(clauses, number)
+    found = passes.models(len(expected))
+    assert found is not None
+    assert sorted(map(tuple, found.tolist())) == sorted(expected)
+    assert not expected or passes.models(len(expected) - 1) is None
+
+
 @given(weighted())
 def test_log_sums_and_marginals_are_those_of_enumeration(problem: tuple[Clauses, int, np.ndarray]) -> None:
     clauses, number, weights = problem
@@ -71,6 +82,12 @@ def test_log_sums_and_marginals_are_those_of_enumeration(problem: tuple[Clauses,
     found = models(clauses, number)
     totals, chances = passes.marginals(weights)
     np.testing.assert_array_equal(totals, passes.log_sum(weights))
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights)
+    again, likewise = passes.marginals(logs, logs=True)
+    np.testing.assert_allclose(again, totals, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(likewise, chances, atol=1e-11)
+    np.testing.assert_array_equal(again, passes.log_sum(logs, logs=True))
     for row, total, chance in zip(weights, totals, chances, strict=True):
         exact = [[Fraction(float(weight)) for weight in pair] for pair in row]
         masses = {world: weight_of(world, exact) for world in found}
@@ -212,6 +229,25 @@ def test_numbers_too_small_for_floats_are_worked_out_as_logarithms() -> None:
     total, chances = passes.marginals(weights[None])
     assert total[0] == pytest.approx(math.log(1e-6) + math.log1p(1e-6))
     assert chances[0, :-1] == pytest.approx([1e-6 ** (number - 1 - i) for i in range(number - 1)], abs=1e-15)
+
+
+def test_what_rounding_leaves_is_no_chance() -> None:
+    """An atom that is false in each of many parts, and not mentioned in one that evidence rules out."""
+    number = 12
+    build = Builder(number + 1)
+    for seed in range(30):
+        parts = [
+            build.product(
+                [build.literal(v, False) for v in range(k)]
+                + [build.literal(k, True), build.literal(number, False)]
+            )
+            for k in range(number)
+        ]
+        parts.append(build.product(build.literal(v, False) for v in range(number)))
+        passes = Passes(build.circuit(build.sum(parts)))
+        weights = np.random.default_rng(seed).uniform(0.01, 1, (1, number + 1, 2))
+        weights[0, number - 1, 0] = 0.0
+        assert passes.marginals(weights)[1][0, number] == 0.0
 
 
 @pytest.mark.parametrize("value", [True, False])

@@ -71,6 +71,8 @@ def seen(world, row, groups):
         group = next((group for group in groups if name in group), ())
         true = next((other for other in group if world[other]), name)
         if math.isnan(p) or (not world[name] and true != name and not math.isnan(row[true])):
+            if true != name and p == 1:  # seen true, and is not
+                return 0.0
             continue
         found *= p if world[name] else 1 - p
     return found

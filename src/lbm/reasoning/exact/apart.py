@@ -25,7 +25,7 @@ from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.exact.rows import Array
 from lbm.reasoning.problem import Known
 
-MAX_FORMULAE: Final = 20_000
+MAX_FORMULAE: Final = 200_000
 """Formulae of a theory that is taken apart: each is looked at by itself, which takes time."""
 
 WHOLE: Final = 1 << 61

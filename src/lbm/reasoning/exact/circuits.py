@@ -81,7 +81,9 @@ class ByCircuit:
         if len(kept) < len(names):
             assert not component.soft, "restrictions are counted without soft formulae"
             shown = [i for i, name in enumerate(names, 1) if name in set(kept)]
-        return cls(component, kept, compile_clauses(rows, free - 1, shown=shown, budget=budget), roots, budget)
+        return cls(
+            component, kept, compile_clauses(rows, free - 1, shown=shown, budget=budget), roots, budget
+        )
 
     @classmethod
     def ready(cls, component: Component, budget: Budget) -> ByCircuit | None:
@@ -152,15 +154,16 @@ class ByCircuit:
     ) -> Words | None:
         """Return the first ``limit`` models, or restrictions, sorted; None: there are far more."""
         total = self.count()
-        if total > LISTED:
-            if limit is None or limit * self.edges > MAX_SORTED:
-                return None
-            number = len(self.names)  # the first model is the one with the first atoms false
-            scores = [(1 << number - 1 - i, 0) for i in range(number)]
-            scores += self._no_scores[number:]
-            return self._rows(self.passes.top(scores, limit, budget=self.budget))
-        found = self._rows(self.passes.top(self._no_scores, total, budget=self.budget) if total else [])
-        return found[:limit]
+        if total <= LISTED or limit is None or few(total, limit):
+            check_room(total, len(self.component.atoms))
+            found = self.passes.models(total, budget=self.budget)
+            assert found is not None, "there are as many as were counted"
+            return sort_rows(self._packed(found))[:limit]
+        if limit * self.edges > MAX_SORTED:
+            return None
+        number = len(self.names)  # the first model is the one whose first atoms are false
+        scores = [(1 << number - 1 - i, 0) for i in range(number)] + self._no_scores[number:]
+        return self._rows(self.passes.top(scores, limit, budget=self.budget))
 
     def mass(self, scale: int, temperature: float) -> tuple[int, float] | None:
         """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no model."""
@@ -268,7 +271,9 @@ def _keeps_its_word(formula: Formula, circuit: Circuit, budget: Budget) -> bool:
     return is_one
 
 
-def _few_cubes(names: Sequence[str], formulae: Sequence[Formula], most: int, budget: Budget) -> list[Mask] | None:
+def _few_cubes(
+    names: Sequence[str], formulae: Sequence[Formula], most: int, budget: Budget
+) -> list[Mask] | None:
     """Return a strict DNF of formulae; None: it has too many cubes."""
     measure, number = Elimination(), 1
     if sum(len(reach(formula)) for formula in formulae) > MAX_BESIDE:

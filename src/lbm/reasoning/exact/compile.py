@@ -26,10 +26,10 @@ from lbm.reasoning.solvers.sat import solving
 MAX_EDGES: Final = 4_000_000
 """Edges of a circuit up to which clauses are compiled."""
 
-MAX_CONNECTED: Final = 20_000
+MAX_CONNECTED: Final = 10_000
 """Atoms, and as many clauses of three or more literals, that a part may have to be compiled."""
 
-MAX_MEMORY: Final = 1 << 30
+MAX_MEMORY: Final = 1 << 29
 """Bytes of parts that are remembered; past it all of them are forgotten, and met again."""
 
 _ENTRY: Final = 300  # bytes of a part that is remembered, beside its bits
@@ -41,6 +41,7 @@ _ROUNDS: Final = 10  # of orders in between
 _FEW: Final = 30  # atoms of a part, none of them shown, that is searched for a model here
 _CONFLICTS: Final = 1000  # of a SAT solver between two looks at the clock
 _WIDE: Final = 8  # literals that a gate has as parts of its own, and parts of a block of literals
+_BATCH: Final = 5000  # clauses that are simplified between two looks at the clock
 _LOOKS: Final = 64  # parts between two looks at the clock; fewer where each takes longer
 
 Clause = tuple[int, ...]
@@ -73,7 +74,7 @@ def compile_clauses(
     visible = range(1, variables + 1) if shown is None else sorted(set(shown))
     place = {variable: at for at, variable in enumerate(visible)}
     build = Builder(len(visible))
-    simple = simplified(clauses)
+    simple = simplified(clauses, budget=budget)
     if simple is None:
         return build.circuit(build.false)
     units, left = simple
@@ -86,7 +87,9 @@ def compile_clauses(
     return build.circuit(build.product(part for part in parts if part != build.true))
 
 
-def simplified(clauses: Iterable[Iterable[int]]) -> tuple[list[int], list[Clause]] | None:
+def simplified(
+    clauses: Iterable[Iterable[int]], *, budget: Budget = NO_LIMIT
+) -> tuple[list[int], list[Clause]] | None:
     """Return the literals that follow by units, and the other clauses without them; None: a contradiction.
 
     What is left has two literals or more each, none twice and none beside its negation, and no clause twice.
@@ -102,9 +105,12 @@ def simplified(clauses: Iterable[Iterable[int]]) -> tuple[list[int], list[Clause
         return None
     where: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
+        if not number % _BATCH:
+            budget.tick()
         for literal in row:
             where.setdefault(literal, []).append(number)
     short = {number: set(row) for number, row in enumerate(rows)}
+    budget.tick()
     for literal in queue:  # which grows on the way
         if literal in true:
             continue
@@ -446,7 +452,7 @@ class _Search:
         They were connected, so each part has one of those that were near what is gone. Fragments grow from
         these, in turns, until all but one are whole parts: the last is the rest, however large.
         """
-        pairs, around, atoms_of = self.pairs, self.around, self.atoms_of
+        pairs, near, around, atoms_of = self.pairs, self.near, self.around, self.atoms_of
         fragments: deque[tuple[int, int, int]] = deque()  # bits reached, those looked at, their clauses
         parts = []
         taken = 0
@@ -466,13 +472,18 @@ class _Search:
                 low = todo & -todo
             looked |= low
             v = low.bit_length() - 1
-            new = pairs[v]
-            more = around[v] & active & ~clauses
-            clauses |= more
-            while more:
-                low = more & -more
-                more ^= low
-                new |= atoms_of[low.bit_length() - 1]
+            more = around[v] & active
+            if more == around[v]:  # they are all left
+                new = near[v]
+                clauses |= more
+            else:
+                new = pairs[v]
+                more &= ~clauses
+                clauses |= more
+                while more:
+                    low = more & -more
+                    more ^= low
+                    new |= atoms_of[low.bit_length() - 1]
             new &= free & ~reached
             reached |= new
             if new & taken:

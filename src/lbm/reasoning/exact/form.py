@@ -10,17 +10,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from copy import copy
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from lbm.arrays import Floats
+from lbm.errors import NoAnswer, TooManyWorlds
+from lbm.reasoning.answers import Result
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, Split, exponent
 from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
-from lbm.reasoning.exact.whole import compiled
+from lbm.reasoning.exact.whole import compiled, tables_of
+
+SHOWN: Final = 20
+"""Components that a plan prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class EvidenceRows:
         """Return what worlds are multiplied by where an atom is false and true, shape (rows, 2) for each.
 
         In a group: p where an atom that something was seen of is true, and else (1 - p)·(1 - p')··· of all
-        that something was seen of.
+        that something was seen of. An atom seen true, p = 1, leaves nothing to the others.
         """
         place = {name: i for i, name in enumerate(self.names)}
         found: dict[str, Floats] = {}
@@ -48,31 +56,109 @@ class EvidenceRows:
             if not any(name in place for name in group):
                 continue
             nothing = np.full(len(self), np.nan)
-            seen = np.stack([self.values[:, place[n]] if n in place else nothing for n in group], axis=1)
+            seen = np.stack([self.values[:, place[n]] if n in place else nothing for n in group])
             known = ~np.isnan(seen)
-            others = np.prod(np.where(known, 1.0 - seen, 1.0), axis=1)
-            true = np.where(known, seen, others[:, None])
+            others = np.prod(np.where(known, 1.0 - seen, 1.0), axis=0)
+            true = np.where(known, seen, others)
+            sure = seen == 1.0
+            true[sure.sum(axis=0) > sure] = 0.0  # where another is sure
             for i, name in enumerate(group):
-                found[name] = np.stack([np.ones(len(self)), true[:, i]], axis=1)
+                found[name] = np.stack([np.ones(len(self)), true[i]]).T
         for name, i in place.items():
             if name not in found:
-                true = self.values[:, i]
-                unknown = np.isnan(true)
-                pair = np.stack([1.0 - true, true], axis=1)
-                pair[unknown] = 1.0
-                found[name] = pair
+                pair = np.empty((2, len(self)))  # rows last, as passes have them
+                pair[1] = self.values[:, i]
+                pair[0] = 1.0 - pair[1]
+                pair[:, np.isnan(pair[1])] = 1.0
+                found[name] = pair.T
         return found
 
 
-class CompiledForm:
-    """A theory, taken apart, its components ready for passes; ``groups`` are those of the whole theory."""
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """How a component is answered: ``method`` is ``tables`` or ``circuit``.
 
-    def __init__(self, split: Split, budget: Budget, groups: Sequence[Sequence[str]] | None = None) -> None:
+    ``predicted`` are the entries of all tables together, known before any is made, None: past their limit;
+    ``size`` what was made: these entries, or the edges of the circuit, and ``largest`` those of one table.
+    """
+
+    method: str
+    atoms: int
+    predicted: int | None
+    size: int
+    largest: int | None
+
+    def line(self) -> str:
+        """Return it as a line of text."""
+        if self.method == "tables":
+            return f"{self.atoms} atoms by tables: {self.size:,} entries, {self.largest:,} in the largest"
+        tables = "more than their limit" if self.predicted is None else f"{self.predicted:,} entries"
+        return f"{self.atoms} atoms by a circuit: {self.size:,} edges; tables would have {tables}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FormPlan(Result):
+    """How a theory is answered exactly: atoms that units settle, that are free, and each component."""
+
+    fixed: int
+    free: int
+    parts: tuple[PlannedPart, ...]
+
+    def lines(self) -> list[str]:
+        """Return it as lines of text, large components first."""
+        number = len(self.parts)
+        components = "1 component" if number == 1 else f"{number} components"
+        first = f"{self.fixed} atoms fixed, {self.free} free, {components}"
+        return [first, *(part.line() for part in sorted(self.parts, key=lambda part: -part.size)[:SHOWN])]
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as plain data for JSON."""
+        return {"fixed": self.fixed, "free": self.free, "components": [asdict(part) for part in self.parts]}
+
+
+class CompiledForm:
+    """A theory, taken apart, its components ready for passes.
+
+    ``groups`` are those of the whole theory. Components that are ready in ``like`` are not made ready again.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        budget: Budget,
+        groups: Sequence[Sequence[str]] | None = None,
+        like: CompiledForm | None = None,
+    ) -> None:
         self.split = split
-        self.parts: list[Tables | ByCircuit] = [ready(component, budget) for component in split.components]
+        known = {} if like is None else dict(zip(like.split.components, like.parts, strict=True))
+        self.parts: list[Tables | ByCircuit] = [
+            known[component] if component in known else ready(component, budget)
+            for component in split.components
+        ]
         if groups is None:
             groups = [group for component in split.components for group in groups_of(component)]
         self.groups = groups
+
+    @property
+    def plan(self) -> FormPlan:
+        """What was chosen for each component, how much work that was said to be, and its true size."""
+        planned = []
+        for component, part in zip(self.split.components, self.parts, strict=True):
+            atoms = len(component.atoms)
+            if isinstance(part, Tables):
+                planned.append(PlannedPart("tables", atoms, part.work, part.work, part.largest))
+                continue
+            tables: int | None = None
+            with suppress(TooManyWorlds, NoAnswer):
+                tables = tables_of(component, part.budget).work
+            planned.append(PlannedPart("circuit", atoms, tables, part.edges, None))
+        return FormPlan(len(self.split.fixed), len(self.split.free), tuple(planned))
+
+    def within(self, budget: Budget) -> CompiledForm:
+        """Return the same, for questions that have this much time."""
+        found = copy(self)
+        found.parts = [part.within(budget) for part in self.parts]
+        return found
 
     def log_sums(self, rows: EvidenceRows, temperature: float = 1.0) -> Floats:
         """Return log Z of each row, Z = Σ (weight of what was seen)·exp(score(x)/τ); -inf: no world."""
@@ -88,21 +174,21 @@ class CompiledForm:
         """Return log Z of each row, and P(atom | row), shape (rows, atoms); nan where no world is left."""
         weights = rows.weights(self.groups)
         score, logs = self._outside(weights, len(rows))
-        chances = dict[str, Floats]()
+        place = {name: i for i, name in enumerate(self.split.atoms)}
+        table = np.empty((len(rows), len(place)))
         for name, value in self.split.fixed.items():
-            chances[name] = np.full(len(rows), float(value))
+            table[:, place[name]] = value
         for name in self.split.free:
-            pair = weights.get(name, np.ones((1, 2)))
-            with np.errstate(invalid="ignore"):
-                chances[name] = np.broadcast_to(pair[:, 1] / pair.sum(axis=1), len(rows))
+            table[:, place[name]] = 0.5
+            if name in weights:
+                with np.errstate(invalid="ignore"):
+                    table[:, place[name]] = weights[name][:, 1] / weights[name].sum(axis=1)
         for component, part in zip(self.split.components, self.parts, strict=True):
             offset, more, found = part.all_marginals(self.split.scale, temperature, _some(weights, component))
             score += offset
             logs = logs + more
-            for i, name in enumerate(component.atoms):
-                chances[name] = np.broadcast_to(found[:, i], len(rows))
+            table[:, [place[name] for name in component.atoms]] = found
         logs = logs + exponent(score, self.split.scale, temperature)
-        table = np.stack([chances[name] for name in self.split.atoms], axis=1)
         table[np.isneginf(logs)] = np.nan
         return logs, table
 

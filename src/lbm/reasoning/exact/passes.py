@@ -122,8 +122,13 @@ class Passes:
 
     def count(self, weights: Sequence[tuple[int, int]] | None = None, *, budget: Budget = NO_LIMIT) -> int:
         """Return the sum over all models of the product of their literals' weights, exactly; None: all 1."""
-        first, parts_of, sums = self.first, self._parts_of, self._sums
-        mentioned, everything = self._mentioned, (1 << self.circuit.variables) - 1
+        root = self.circuit.root
+        free = ((1 << self.circuit.variables) - 1) ^ self._mentioned[root]
+        return self._counts(weights, budget)[root] * _Gaps(weights)[free]
+
+    def _counts(self, weights: Sequence[tuple[int, int]] | None, budget: Budget) -> list[int]:
+        """Return the sum of each slot, over the variables below it."""
+        first, parts_of, sums, mentioned = self.first, self._parts_of, self._sums, self._mentioned
         gaps = _Gaps(weights)
         value = [1] * first if weights is None else [weight for pair in weights for weight in pair]
         for gate, parts in enumerate(parts_of):
@@ -139,8 +144,58 @@ class Passes:
                 for part in parts:
                     total *= value[part]
             value.append(total)
-        root = self.circuit.root
-        return value[root] * gaps[everything ^ mentioned[root]]
+        return value
+
+    def models(self, most: int, *, budget: Budget = NO_LIMIT) -> Bools | None:
+        """Return all models, shape (models, variables), in no order; None: there are more than ``most``.
+
+        Each model has a number; a sum takes it apart by how many models its parts have, a product as a
+        number of several digits, and what is not mentioned as one of two values each.
+        """
+        number, first, root = self.circuit.variables, self.first, self.circuit.root
+        counts, mentioned = self._counts(None, budget), self._mentioned
+        free = ((1 << number) - 1) ^ mentioned[root]
+        total = counts[root] << free.bit_count()
+        if total > min(most, 1 << 62):
+            return None
+        taken = np.zeros((number, total), np.bool_)
+        if not total:
+            return taken.T
+        reached: dict[int, list[tuple[Ints, Ints]]] = {}
+
+        def reach(slot: int, who: Ints, rank: Ints, gap: int) -> None:
+            for v in _bits(gap):
+                taken[v, who] = rank & 1
+                rank = rank >> 1
+            if slot < first:
+                taken[slot >> 1, who] = slot & 1
+            else:
+                reached.setdefault(slot, []).append((who, rank))
+
+        reach(root, np.arange(total), np.arange(total), free)
+        for slot in range(root, first - 1, -1):
+            pairs = reached.pop(slot, None)
+            if pairs is None:
+                continue
+            if not slot & 0xFF:
+                budget.tick()
+            who = np.concatenate([one for one, _ in pairs])
+            rank = np.concatenate([other for _, other in pairs])
+            parts = self._parts_of[slot - first]
+            if not self._sums[slot - first]:
+                for part in parts:
+                    reach(part, who, rank % counts[part], 0)
+                    rank = rank // counts[part]
+                continue
+            begin = 0
+            for part in parts:
+                gap = mentioned[slot] ^ mentioned[part]
+                end = begin + (counts[part] << gap.bit_count())
+                here = (begin <= rank) & (rank < end)
+                if here.any():
+                    reach(part, who[here], rank[here] - begin, gap)
+                begin = end
+        return taken.T
 
     def best(self, scores: Sequence[tuple[int, int]], *, budget: Budget = NO_LIMIT) -> Peak | None:
         """Return the best sum of literals' scores that a model has, exactly; None: there is no model."""
@@ -248,14 +303,11 @@ class Passes:
         chances = np.empty((len(weights), self.circuit.variables))
         for rows in self._batches(len(weights)):
             here = _turned(weights[rows])
-            totals[rows], value, low = self._sums_up(here, logs, budget)
-            if value is None:
-                found = np.empty((self.circuit.variables, here.shape[2]))
-            else:
-                found = self._spread(value, _shares(here)[0], _PLAIN)
+            totals[rows], shares, value, low = self._sums_up(here, logs, budget)
+            found = self._spread(value, shares, _PLAIN)
             if low:  # rarely any
-                shares = _log_shares(here[:, :, low], logs=logs)[0]
-                found[:, low] = self._spread(self._up(shares, _LOGS), np.exp(shares), _LOGS)
+                again = _log_shares(here[:, :, low], logs=logs)[0]
+                found[:, low] = self._spread(self._up(again, _LOGS), np.exp(again), _LOGS)
             found[:, totals[rows] == -np.inf] = np.nan
             chances[rows] = found.T
         return totals, chances
@@ -325,25 +377,24 @@ class Passes:
         return slices(number, max(1, _CELLS // self._layout.rows))
 
     def _sums_up(
-        self, weights: Floats, logs_given: bool, budget: Budget
-    ) -> tuple[Floats, Floats | None, list[int]]:
-        """Return the logarithms of the sums, all numbers of the pass, and rows these are too small for."""
+        self, weights: Floats, logs: bool, budget: Budget
+    ) -> tuple[Floats, Floats, Floats, list[int]]:
+        """Return the logarithms of the sums, the shares of literals, all numbers of the pass, and low rows.
+
+        These are the rows whose sum is too small for floats, and was worked out in logarithms.
+        """
         budget.tick()
         row = self._layout.row[self.circuit.root]
-        if logs_given:
-            shares, factor = _log_shares(weights, logs=True)
-            logs = self._up(shares, _LOGS)[row] + factor
-            return logs, None, np.flatnonzero(logs > -np.inf).tolist()
-        shares, factor = _shares(weights)
+        shares, factor = _shares(weights, logs=logs)
         value = self._up(shares, _PLAIN)
         with np.errstate(divide="ignore"):
-            logs = np.log(value[row]) + factor
+            totals = np.log(value[row]) + factor
         low = np.flatnonzero((value[row] < _TINY) & (factor > -np.inf)).tolist()
         if low:
             budget.tick()
-            shares, factor = _log_shares(weights[:, :, low])
-            logs[low] = self._up(shares, _LOGS)[row] + factor
-        return logs, value, [at for at in low if logs[at] > -np.inf]
+            again, factor = _log_shares(weights[:, :, low], logs=logs)
+            totals[low] = self._up(again, _LOGS)[row] + factor
+        return totals, shares, value, [at for at in low if totals[at] > -np.inf]
 
     def _up(self, literals: Floats, numbers: _Numbers) -> Floats:
         """Return the numbers of all rows; ``literals`` has the shape (variables, 2, rows of the batch)."""
@@ -390,11 +441,12 @@ class Passes:
         found = flow[: self.first].reshape(self.circuit.variables, 2, size)
         if numbers is _LOGS:
             found = np.exp(found)
-        unsaid = 1.0 - found[:, 0] - found[:, 1]
+        chances: Floats = found[:, 1].copy()
+        some = _bits(self._unsaid)
+        unsaid = 1.0 - found[some, 0] - found[some, 1]
         unsaid[unsaid < _NOISE] = 0.0
-        unsaid[[v for v in range(self.circuit.variables) if not self._unsaid >> v & 1]] = 0.0
-        chances: Floats = found[:, 1] + unsaid * literals[:, 1]
-        return np.minimum(chances, 1.0)
+        chances[some] += unsaid * literals[some, 1]
+        return np.minimum(chances, 1.0, out=chances)
 
     def _descend(self, who: Ints, choose: Callable[[int, list[int], Ints], Ints], taken: Bools) -> None:
         """Set the variables of worlds from the root down: all parts of a product, and one of each sum.
@@ -595,11 +647,14 @@ def _turned(weights: Floats) -> Floats:
     return np.ascontiguousarray(np.moveaxis(weights, 0, -1))
 
 
-def _shares(weights: Floats) -> tuple[Floats, Floats]:
+def _shares(weights: Floats, *, logs: bool) -> tuple[Floats, Floats]:
     """Return the weights with those of each variable divided by their sum, and the logarithm of all sums.
 
-    ``weights`` has the shape (variables, 2, rows).
+    ``weights`` has the shape (variables, 2, rows); ``logs``: logarithms are given.
     """
+    if logs:
+        shares, factor = _log_shares(weights, logs=True)
+        return np.exp(shares), factor
     with np.errstate(over="ignore"):
         sums = weights[:, 0] + weights[:, 1]
     if not len(sums) or (sums.min() >= _TINY and sums.max() < np.inf):
@@ -608,12 +663,12 @@ def _shares(weights: Floats) -> tuple[Floats, Floats]:
     safe = np.where(most > 0, most, 1.0)
     scaled = weights / safe[:, None]
     sums = np.where(most > 0, scaled.sum(axis=1), 1.0)
-    logs = np.where(most > 0, np.log(safe) + np.log(sums), -np.inf)
-    return scaled / sums[:, None], logs.sum(axis=0)
+    factors = np.where(most > 0, np.log(safe) + np.log(sums), -np.inf)
+    return scaled / sums[:, None], factors.sum(axis=0)
 
 
-def _log_shares(weights: Floats, *, logs: bool = False) -> tuple[Floats, Floats]:
-    """Return what ``_shares`` does, the shares as logarithms too; ``logs``: weights are given as such."""
+def _log_shares(weights: Floats, *, logs: bool) -> tuple[Floats, Floats]:
+    """Return what ``_shares`` does, the shares as logarithms too."""
     with np.errstate(divide="ignore"):
         given = weights if logs else np.log(weights)
     sums = np.logaddexp(given[:, 0], given[:, 1])

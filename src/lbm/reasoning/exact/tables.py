@@ -5,16 +5,18 @@ message. In reverse order each variable is then settled given these neighbours, 
 from what each step remembers. Weights, temperature and evidence enter as numbers: the order of elimination
 is found once.
 
-Numbers are plain floating point where the weights and sizes of a component cannot take a product of tables
-out of its range; else messages are scaled to 1 at most, and rows in which small entries could be lost are
-done again in logarithms.
+Numbers are plain floating point. How small and how large entries can be is known of every table: messages
+that could come near the end of the range are scaled to 1 at most, and rows in which small entries could be
+lost even so are done again in logarithms. Rows are the last axis of every table, so that what is done to an
+entry is done to many rows at a stretch.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,13 +25,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lbm.arrays import Bools, Floats, slices
+from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.errors import TooManyWorlds
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
 from lbm.reasoning.exact.orders import EliminationOrder, elimination_order
 from lbm.reasoning.exact.rows import Array, Words, check_room, few, sort_rows, words_for
-from lbm.reasoning.exact.variables import Cells, TableCell, cells_of
+from lbm.reasoning.exact.variables import NARROW, Cells, TableCell, cells_of
+from lbm.reasoning.problem import Known
 
 MAX_TABLE: Final = 1 << 26
 """Entries of one table of elimination: numbers of 8 bytes, and a few such tables at a time."""
@@ -42,10 +45,13 @@ MANY: Final = 1 << 31
 
 _NONE: Final = 1 << 62  # below 0, the score of what cannot be: further down than all weights together reach
 _AT_ONCE: Final = 1 << 23  # entries of the tables of all rows that are worked out together
-_SAFE: Final = 600.0  # natural logarithm of the largest ratio of two entries that is never out of range
+_FEW: Final = 16  # rows of large tables below which it is faster to take one row at a time
+_SAFE: Final = 600.0  # natural logarithm of the largest and of 1 over the smallest entry that is in range
+_NEAR: Final = 50.0  # that of entries past which messages are scaled
 _WORD: Final = 62  # bits of a number that 64 bits hold with ease
 _DEFINED: Final = 16.0  # entries of all tables, as a power of 2, past which definitions may make fewer
-_ROUNDS: Final = 16  # of greedy choice of an order
+_EASY: Final = 6.0  # size of the tables of a variable, as a power of 2, up to which an order is good enough
+_ROUNDS: Final = 16  # of greedy choice of an order where it is not
 _STEPS: Final = 2_000_000  # of work on them, about a fifth of a second
 
 Weights = Mapping[str, Array]
@@ -58,19 +64,23 @@ class _OutOfRange(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A table over some variables, shape (rows or 1, one axis for each); log of its least entry: ``low``."""
+    """A table over some variables, shape (one axis for each, rows or 1).
+
+    ``low``, ``high``: bounds of the logarithms of its entries, but of those that are 0.
+    """
 
     scope: tuple[int, ...]
     values: Array
     low: float = 0.0
+    high: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Summed:
     """A variable summed out, given those in ``scope``.
 
-    ``chance``: how likely its values are, an axis for them behind that of the rows; without the first value
-    where there are two.
+    ``chance``: how likely its values are, an axis for them before those of the scope and of the rows; without
+    the first value where there are two.
     """
 
     variable: int
@@ -100,6 +110,7 @@ class _Choice:
 class _Swept:
     logs: Floats  # of the sum over all worlds, for each row
     steps: list[_Summed]
+    fixed: dict[int, Ints]  # variables that were seen, with the value of each row
 
 
 class Tables:
@@ -107,29 +118,9 @@ class Tables:
 
     def __init__(self, component: Component, budget: Budget) -> None:
         self.component, self.budget = component, budget
-        found: tuple[Cells, EliminationOrder] | None = None
-        reason: TooManyWorlds | None = None
-        for define in (False, True):
-            if found is not None and found[1].cost <= _DEFINED:
-                break
-            try:
-                made = cells_of(component, budget, define=define)
-            except TooManyWorlds as error:
-                reason = error
-                continue
-            if define and found is not None and len(made.variables) == len(found[0].variables):
-                break
-            sizes = [math.log2(size) for size in made.sizes]
-            scopes = [cell.scope for cell in made.cells]
-            order = elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
-            if found is None or order.cost < found[1].cost:
-                found = made, order
-        if found is None:
-            assert reason is not None
-            raise reason
-        self.cells, self.order = found[0], found[1].variables
+        self.cells, self.order = _ordered(component, budget)
         self.turn = {variable: i for i, variable in enumerate(self.order)}
-        many = self.cells.sizes
+        many = self.sizes = self.cells.sizes
         tied: dict[int, set[int]] = {variable: {variable} for variable in self.order}
         for cell in self.cells.cells:
             tied[min(cell.scope, key=self.turn.__getitem__)].update(cell.scope)
@@ -151,12 +142,12 @@ class Tables:
                 "give more evidence, or sample",
                 MAX_TABLE=MAX_TABLE,
             )
-        self._weighed: tuple[Any, list[_Held], int] | None = None
+        self._weighed = Known(2)  # by scale and temperature; shared by all that `within` returns
 
     @cached_property
     def _bits(self) -> float:
         """The logarithm of the number of ways in which values can be given to all variables."""
-        return sum(math.log(size) for size in self.cells.sizes)
+        return sum(math.log(size) for size in self.sizes)
 
     def within(self, budget: Budget) -> Tables:
         """Return the same tables, for questions that have this much time."""
@@ -180,11 +171,11 @@ class Tables:
         bits = self._bits / math.log(2) + sum(int(table.max()).bit_length() for table in seen.values())
         kind: Any = np.int64 if bits < _WORD else object
         held = [
-            _Held(self._sorted(cell), self._axes(cell, cell.allowed).astype(kind))
+            _Held(self._sorted(cell), _rows_last(self._axes(cell, cell.allowed).astype(kind)))
             for cell in self.cells.cells
         ]
         total = 1
-        for _, summed in self._messages(held, {v: t.astype(kind) for v, t in seen.items()}, add=np.add):
+        for _, summed in self._messages(held, {v: t.astype(kind) for v, t in seen.items()}, {}, add=np.add):
             if summed.ndim == 1:
                 total *= int(summed[0])
             if not total:
@@ -219,7 +210,7 @@ class Tables:
         (swept,) = self._rows(scale, temperature, {}, steps=True)
         if swept.logs[0] == -math.inf:
             return None
-        sizes = self.cells.sizes
+        sizes = self.sizes
         values = np.zeros((len(self.order), n), np.uint8 if max(sizes) <= 256 else np.int64)
         for step in reversed(swept.steps):
             self.budget.tick()
@@ -228,7 +219,7 @@ class Tables:
                 at *= sizes[variable]
                 at += values[variable]
             dice = rng.random(n)
-            chance = step.chance[0]
+            chance = step.chance[..., 0]
             if len(chance) == 1:
                 values[step.variable] = dice < chance.reshape(-1)[at]
                 continue
@@ -339,34 +330,34 @@ class Tables:
     # -- how --
 
     def _offset(self, scale: int, temperature: float) -> int:
-        return self._weights(scale, temperature)[1]
+        return self._weights(scale, temperature)[2]
 
-    def _weights(self, scale: int, temperature: float) -> tuple[list[_Held], int]:
-        """Return the cells as weights, 1 at most, and the scores that these are relative to."""
-        key = scale, temperature
-        if self._weighed is None or self._weighed[0] != key:
-            held, offset = [], 0
+    def _weights(self, scale: int, temperature: float) -> tuple[list[_Held], list[_Held], int]:
+        """Return the cells as weights, 1 at most, as logarithms, and what scores these are relative to."""
+
+        def make() -> tuple[list[_Held], list[_Held], int]:
+            plain, logs, offset = [], [], 0
             for cell in self.cells.cells:
                 made, top = self._weight(cell, scale, temperature)
-                held.append(made)
+                logs.append(made)
+                plain.append(_Held(made.scope, np.exp(made.values), made.low))
                 offset += top
-            self._weighed = key, held, offset
-        return self._weighed[1:]
+            return plain, logs, offset
+
+        return self._weighed.get((scale, temperature), make)
 
     def _weight(self, cell: TableCell, scale: int, temperature: float) -> tuple[_Held, int]:
         """Return a cell's logarithms, 0 at most, and its best score."""
         scope = self._sorted(cell)
-        if cell.scores is None:
+        if cell.scores is None or (cell.allowed is not None and not cell.allowed.any()):
             assert cell.allowed is not None
-            return _Held(scope, np.where(self._axes(cell, cell.allowed), 0.0, -np.inf)), 0
-        if cell.allowed is not None and not cell.allowed.any():
-            return _Held(scope, np.full((1, *cell.allowed.shape), -np.inf)), 0
+            return _Held(scope, _rows_last(self._axes(cell, np.where(cell.allowed, 0.0, -np.inf)))), 0
         top = int(cell.scores.max() if cell.allowed is None else cell.scores[cell.allowed].max())
         logs = exponents(cell.scores - top, scale, temperature)
         if cell.allowed is not None:
             logs = np.where(cell.allowed, logs, -np.inf)
         least = float(np.min(logs, where=logs > -np.inf, initial=0.0))
-        return _Held(scope, self._axes(cell, logs), least), top
+        return _Held(scope, _rows_last(self._axes(cell, logs)), least), top
 
     def _sorted(self, cell: TableCell) -> tuple[int, ...]:
         return tuple(sorted(cell.scope, key=self.turn.__getitem__))
@@ -377,92 +368,115 @@ class Tables:
         return table.transpose([cell.scope.index(variable) for variable in self._sorted(cell)])[None]
 
     def _by_variable(self, weights: Weights) -> dict[int, Array]:
-        """Return weights of literals as weights of the values of variables, shape (rows or 1, values)."""
+        """Return weights of literals as weights of the values of variables, shape (values, rows or 1)."""
         found: dict[int, Array] = {}
         for name, table in weights.items():
             variable, value = self.cells.place[name]
             if not self.cells.variables[variable].is_group:
-                found[variable] = table
+                found[variable] = table.T
                 continue
             size = self.cells.variables[variable].size
-            other = np.repeat(table[:, :1], size, axis=1)
-            other[:, value] = table[:, 1]
+            other = np.repeat(table.T[:1], size, axis=0)
+            other[value] = table[:, 1]
             found[variable] = found[variable] * other if variable in found else other
         return found
 
     def _rows(self, scale: int, temperature: float, weights: Weights, *, steps: bool) -> Iterator[_Swept]:
         """Yield what is found for the rows of weights, some rows at a time."""
         evidence = self._by_variable(weights)
-        if steps and self.remembered > MAX_REMEMBERED:
+        largest, work, remembered = self._entries(_fixed(evidence))
+        if steps and remembered > MAX_REMEMBERED:
             raise TooManyWorlds(
-                f"elimination of {len(self.order)} variables would remember {float(self.remembered):.3g} "
+                f"elimination of {len(self.order)} variables would remember {float(remembered):.3g} "
                 f"entries of its tables, more than {MAX_REMEMBERED} (limit MAX_REMEMBERED): ask for a count "
                 "or one probability, or sample",
                 MAX_REMEMBERED=MAX_REMEMBERED,
             )
-        rows = max((len(table) for table in evidence.values()), default=1)
-        each = max(1, _AT_ONCE // max(1, self.remembered + self.work if steps else 4 * self.largest))
-        for part in slices(rows, each):
-            some = {v: table[part] if len(table) == rows else table for v, table in evidence.items()}
+        rows = max((table.shape[1] for table in evidence.values()), default=1)
+        each = max(1, _AT_ONCE // max(1, remembered + work if steps else 4 * largest))
+        for part in slices(rows, each if each >= _FEW else 1):
+            some = {v: table[:, part] if table.shape[1] == rows else table for v, table in evidence.items()}
             yield self._swept(scale, temperature, some, part.stop - part.start, steps=steps)
+
+    def _entries(self, fixed: Container[int]) -> tuple[int, int, int]:
+        """Return the entries of the largest table, of all tables, and of those that marginals remember."""
+        if not fixed:
+            return self.largest, self.work, self.remembered
+        largest = work = remembered = 0
+        for variable in self.order:
+            if variable not in fixed:
+                size = self.sizes[variable]
+                entries = math.prod([self.sizes[v] for v in self.scopes[variable] if v not in fixed])
+                largest = max(largest, entries * size)
+                work += entries * size
+                remembered += entries * (1 if size == 2 else size)
+        return largest, work, remembered
 
     def _swept(
         self, scale: int, temperature: float, evidence: Mapping[int, Array], rows: int, *, steps: bool
     ) -> _Swept:
-        held, _ = self._weights(scale, temperature)
-        with np.errstate(divide="ignore"):
-            seen = {variable: np.log(table) for variable, table in evidence.items()}
-        lows = [float(np.min(table, where=table > -np.inf, initial=0.0)) for table in seen.values()]
-        highs = [max(0.0, float(table.max())) for table in seen.values()]
-        spread = -sum(table.low for table in held) - sum(lows)
-        if spread + sum(highs) + self._bits <= _SAFE:
-            return self._plain(held, evidence, rows, steps=steps, scaled=False)
+        plain, logs, _ = self._weights(scale, temperature)
+        fixed = _fixed(evidence)
         try:
-            return self._plain(held, evidence, rows, steps=steps, scaled=True)
+            return self._plain(plain, evidence, fixed, rows, steps=steps)
         except _OutOfRange:
-            return self._in_logs(held, seen, rows, steps=steps)
+            with np.errstate(divide="ignore"):
+                seen = {variable: np.log(table) for variable, table in evidence.items()}
+            return self._in_logs(logs, seen, fixed, rows, steps=steps)
 
     def _plain(
-        self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool, scaled: bool
+        self,
+        held: Sequence[_Held],
+        evidence: Mapping[int, Array],
+        fixed: dict[int, Ints],
+        rows: int,
+        *,
+        steps: bool,
     ) -> _Swept:
-        """Sweep in plain floating point; ``scaled``: with every message scaled to 1 at most."""
-        tables = [_Held(table.scope, np.exp(table.values), table.low) for table in held]
+        """Sweep in plain floating point."""
         found: list[_Summed] = []
         logs = np.zeros(rows)
-        sums = self._messages(tables, evidence, add=np.add, scaled=logs if scaled else None)
-        for table, summed in sums:
-            if steps:
-                part = table.values[:, 1:] if table.values.shape[1] == 2 else table.values
+        for table, summed in self._messages(held, evidence, fixed, add=np.add, scaled=logs):
+            if steps and table.scope:
+                part = table.values[1:] if len(table.values) == 2 else table.values
                 with np.errstate(invalid="ignore"):
-                    chance = part / summed[:, None]
+                    chance = part / summed
                 np.nan_to_num(chance, copy=False, nan=0.0)
                 found.append(_Summed(table.scope[0], table.scope[1:], chance))
-            if summed.ndim == 1 and not scaled:
+            if summed.ndim == 1:
                 with np.errstate(divide="ignore"):
                     logs += np.log(summed)
-        return _Swept(logs, found)
+        return _Swept(logs, found, fixed)
 
     def _in_logs(
-        self, held: Sequence[_Held], evidence: Mapping[int, Array], rows: int, *, steps: bool
+        self,
+        held: Sequence[_Held],
+        evidence: Mapping[int, Array],
+        fixed: dict[int, Ints],
+        rows: int,
+        *,
+        steps: bool,
     ) -> _Swept:
         """Sweep in logarithms."""
         found: list[_Summed] = []
         logs = np.zeros(rows)
-        for table, summed in self._messages(held, evidence, add=np.logaddexp, times=np.add):
-            if steps:
-                part = table.values[:, 1:] if table.values.shape[1] == 2 else table.values
+        sums = self._messages(held, evidence, fixed, add=np.logaddexp, times=np.add)
+        for table, summed in sums:
+            if steps and table.scope:
+                part = table.values[1:] if len(table.values) == 2 else table.values
                 with np.errstate(invalid="ignore"):
-                    chance = np.exp(part - summed[:, None])
+                    chance = np.exp(part - summed)
                 np.nan_to_num(chance, copy=False, nan=0.0)
                 found.append(_Summed(table.scope[0], table.scope[1:], chance))
             if summed.ndim == 1:
                 logs += summed
-        return _Swept(logs, found)
+        return _Swept(logs, found, fixed)
 
     def _messages(
         self,
         held: Sequence[_Held],
         evidence: Mapping[int, Array],
+        fixed: Mapping[int, Ints],
         *,
         add: np.ufunc,
         times: np.ufunc = np.multiply,
@@ -470,87 +484,171 @@ class Tables:
     ) -> Iterator[tuple[_Held, Array]]:
         """Yield, for each variable in turn, the product of its tables, and that with the variable summed out.
 
-        ``scaled``: sums go on as messages that are scaled to 1 at most, and the logarithms of what they are
-        divided by are added here.
+        Variables that are ``fixed`` are no axes of any table; what is left of tables of these alone is
+        yielded first, with an empty scope.
+
+        ``scaled``: sums near the end of the range go on as messages that are scaled to 1 at most, and the
+        logarithms of what they are divided by are added here.
         """
         buckets: dict[int, list[_Held]] = {variable: [] for variable in self.order}
+        one = 1 if times is np.multiply else 0
         for table in held:
+            if not fixed.keys().isdisjoint(table.scope):
+                table = _cut(table, fixed)  # noqa: PLW2901 - what is left of it
+                if not table.scope:
+                    if (table.values != one).any():
+                        yield table, table.values
+                    continue
             buckets[table.scope[0]].append(table)
         for variable, seen in evidence.items():
-            least = 0.0 if scaled is None else math.log(float(np.min(seen, where=seen > 0, initial=1.0)))
-            buckets[variable].append(_Held((variable,), seen, least))
+            if variable in fixed:
+                weight = seen.max(axis=0)
+                if (weight != one).any():
+                    yield _Held((), weight), weight
+                continue
+            low, high = (0.0, 0.0) if scaled is None else _bounds(seen)
+            buckets[variable].append(_Held((variable,), seen, low, high))
         for variable in self.order:
+            if variable in fixed:
+                continue
             self.budget.tick()
-            table = self._product(variable, buckets.pop(variable), times, checked=scaled is not None)
+            met = buckets.pop(variable)
+            low, high = sum(table.low for table in met), sum(table.high for table in met)
+            if scaled is not None and (low <= -_SAFE or high >= _SAFE):
+                raise _OutOfRange
+            others = self.scopes[variable]
+            if fixed:
+                others = tuple([v for v in others if v not in fixed])
+            table = self._product((variable, *others), met, times)
             values = table.values
-            halves = values.shape[1] == 2  # added as two, which is faster
-            summed: Array = add(values[:, 0], values[:, 1]) if halves else add.reduce(values, axis=1)
-            whole, low = summed, 0.0
-            if scaled is not None:
-                top = summed.max(axis=tuple(range(1, summed.ndim)))
+            halves = len(values) == 2  # added as two, which is faster
+            summed: Array = add(values[0], values[1]) if halves else add.reduce(values, axis=0)
+            yield table, summed
+            if summed.ndim == 1:
+                continue
+            high += math.log(len(values))
+            if scaled is not None and (low <= -_NEAR or high >= _NEAR):
+                top = summed.max(axis=tuple(range(summed.ndim - 1)))
                 with np.errstate(divide="ignore"):
                     scaled += np.log(top)
                 top[top == 0] = 1.0
-                summed = summed / top.reshape(-1, *[1] * (summed.ndim - 1))
-                low = math.log(float(np.min(summed, where=summed > 0, initial=1.0)))
-            yield table, whole
-            if whole.ndim > 1:
-                buckets[table.scope[1]].append(_Held(table.scope[1:], summed, low))
+                summed = summed / top
+                low, high = _bounds(summed)
+            buckets[table.scope[1]].append(_Held(table.scope[1:], summed, low, high))
 
-    def _product(self, variable: int, tables: list[_Held], times: np.ufunc, *, checked: bool) -> _Held:
+    def _product(self, scope: tuple[int, ...], tables: list[_Held], times: np.ufunc) -> _Held:
         """Return the product of the tables of a variable, over it and the scope of its message."""
-        scope = (variable, *self.scopes[variable])
-        sizes = self.cells.sizes
-        low = sum(table.low for table in tables)
-        if checked and low < -_SAFE:
-            raise _OutOfRange
+        sizes = self.sizes
         # Small ones first, so that most products are small.
         tables.sort(key=lambda table: table.values.size)
         found: Array | None = None
         for table in tables:
-            mine = [sizes[v] if v in table.scope else 1 for v in scope]
-            values = table.values.reshape(-1, *mine)
+            values = table.values
+            if len(table.scope) < len(scope):
+                mine = [sizes[v] if v in table.scope else 1 for v in scope]
+                values = values.reshape(*mine, values.shape[-1])
             found = values if found is None else times(found, values)
-        whole = tuple(sizes[v] for v in scope)
+        whole = tuple([sizes[v] for v in scope])
         if found is None:
-            found = np.full((1, *whole), 1.0 if times is np.multiply else 0.0)
-        elif found.shape[1:] != whole:
-            found = np.broadcast_to(found, (len(found), *whole))
-        return _Held(scope, found, low)
+            found = np.full((*whole, 1), 1.0 if times is np.multiply else 0.0)
+        elif found.shape[:-1] != whole:
+            found = np.broadcast_to(found, (*whole, found.shape[-1]))
+        return _Held(scope, found)
 
     def _chances(self, swept: _Swept) -> Floats:
         """Return P(atom) for each row: from the last variable back, P(v, scope) = P(v | scope)·P(scope)."""
         rows = len(swept.logs)
-        sizes = self.cells.sizes
-        each: dict[int, Floats] = {}
+        sizes = self.sizes
+        each: dict[int, Floats] = {
+            variable: (np.arange(sizes[variable])[:, None] == value).astype(float)
+            for variable, value in swept.fixed.items()
+        }
         # Among the tables already made, the one of the neighbour that goes next holds the whole scope.
         joint: dict[int, tuple[tuple[int, ...], Floats]] = {}
         waiting = Counter(step.scope[0] for step in swept.steps if step.scope)
         for step in reversed(swept.steps):
             self.budget.tick()
-            given = np.ones((1, 1))[:, 0]
+            given = np.ones(1)
             if step.scope:
                 scope, table = joint[step.scope[0]]
-                given = _sum_over(table, [1 + i for i, v in enumerate(scope) if v not in step.scope])
+                given = _sum_over(table, [i for i, v in enumerate(scope) if v not in step.scope])
                 waiting[step.scope[0]] -= 1
                 if not waiting[step.scope[0]]:
                     del joint[step.scope[0]]
-            part = step.chance * given[:, None]
+            part = step.chance * given
             if sizes[step.variable] == 2:
-                true = part[:, 0].sum(axis=tuple(range(1, part.ndim - 1)))
-                each[step.variable] = np.stack([1.0 - true, true], axis=1)
+                true = part[0].sum(axis=tuple(range(part.ndim - 2)))
+                each[step.variable] = np.stack([1.0 - true, true])
             else:
-                each[step.variable] = part.sum(axis=tuple(range(2, part.ndim)))
+                each[step.variable] = part.sum(axis=tuple(range(1, part.ndim - 1)))
             if waiting[step.variable]:
                 if sizes[step.variable] == 2:
-                    part = np.concatenate([(given - part[:, 0])[:, None], part], axis=1)
+                    part = np.concatenate([(given - part[0])[None], part])
                 joint[step.variable] = (step.variable, *step.scope), part
         found = np.empty((rows, len(self.component.atoms)))
         for i, name in enumerate(self.component.atoms):
             variable, value = self.cells.place[name]
-            found[:, i] = np.minimum(each[variable][:, value], 1.0)
+            found[:, i] = np.minimum(each[variable][value], 1.0)
         found[np.isneginf(swept.logs)] = np.nan
         return found
+
+
+def _fixed(evidence: Mapping[int, Array]) -> dict[int, Ints]:
+    """Return the variables of which every row leaves one value at most, with that value."""
+    return {
+        variable: table.argmax(axis=0)
+        for variable, table in evidence.items()
+        if (np.count_nonzero(table, axis=0) <= 1).all()
+    }
+
+
+def _cut(table: _Held, fixed: Mapping[int, Ints]) -> _Held:
+    """Return what is left of a table, the same for all rows, where variables have these values."""
+    gone = [i for i, variable in enumerate(table.scope) if variable in fixed]
+    left = [i for i, variable in enumerate(table.scope) if variable not in fixed]
+    values = table.values[..., 0].transpose(*gone, *left)[tuple([fixed[table.scope[i]] for i in gone])]
+    scope = tuple([table.scope[i] for i in left])
+    return _Held(scope, np.ascontiguousarray(np.moveaxis(values, 0, -1)), table.low, table.high)
+
+
+def _rows_last(table: Array) -> Array:
+    """Return a table whose first axis is that of rows with that axis behind all others."""
+    return np.moveaxis(table, 0, -1)
+
+
+def _bounds(values: Array) -> tuple[float, float]:
+    """Return bounds of the logarithms of the entries that are not 0, which hold 0 as well."""
+    least = float(np.min(values, where=values > 0, initial=1.0))
+    return math.log(least), math.log(max(1.0, float(values.max())))
+
+
+def _ordered(component: Component, budget: Budget) -> tuple[Cells, tuple[int, ...]]:
+    """Return the cells of a component and an order of elimination, with definitions if that is less work."""
+    plain: Cells | None = None
+    with suppress(TooManyWorlds):  # with definitions there may be an answer
+        plain = cells_of(component, budget)
+    if plain is None:
+        cells = cells_of(component, budget, define=True)
+        return cells, _order(cells, budget).variables
+    order = _order(plain, budget)
+    wide = any(math.prod(plain.sizes[v] for v in cell.scope) > NARROW for cell in plain.cells)
+    if order.cost > _DEFINED and wide:
+        with suppress(TooManyWorlds):
+            cells = cells_of(component, budget, define=True)
+            other = _order(cells, budget)
+            if other.cost < order.cost:
+                return cells, other.variables
+    return plain, order.variables
+
+
+def _order(cells: Cells, budget: Budget) -> EliminationOrder:
+    """Return a good order of elimination: more than one is tried where that may save work."""
+    sizes = [math.log2(size) for size in cells.sizes]
+    scopes = [cell.scope for cell in cells.cells]
+    found = elimination_order(scopes, sizes, budget=budget)
+    if found.cost <= _EASY + math.log2(len(sizes) + 1):
+        return found
+    return elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
 
 
 def _sum_over(table: NDArray[Any], axes: Sequence[int]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, Final
 
@@ -79,7 +79,7 @@ class TableCell:
         return 0 if self.scores is None else int(self.scores.max()) - int(self.scores.min())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Cells:
     """A component: its variables, definitions behind all others, and what ties them together."""
 
@@ -87,7 +87,7 @@ class Cells:
     cells: tuple[TableCell, ...]
     place: dict[str, tuple[int, int]]  # of each atom its variable, and the value that makes it true
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """How many values each variable has."""
         return tuple([variable.size for variable in self.variables])

@@ -1,4 +1,4 @@
-"""``lbm ask``: how likely is a formula, and is it settled?"""
+"""``lbm ask``: how likely is a formula, and is it settled? And how likely, given each row of a table?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from lbm.views.commands import shared
+from lbm.views.commands import evidence, shared
 
 
 def ask_query(
@@ -18,6 +18,8 @@ def ask_query(
     why: Annotated[
         bool, Option("--why", help="Name a minimal set of formulae that settles the question.")
     ] = False,
+    rows: shared.Rows = None,
+    out: shared.Answers = None,
     weighing: shared.DistributionOptions,
     method: shared.Chosen = "auto",
     effort: shared.EffortOptions,
@@ -34,12 +36,26 @@ def ask_query(
     With --json: query, given, probability, interval, status, method (exact or sampled), distribution,
     temperature, confidence, reasons (null if not asked for, else a list of formula and weight), minimal,
     converged, effective_size, r_hat, missed, chains, sweeps, note.
+
+    With --rows the answer is CSV, a line for each row of evidence: probability and possible, 1, or 0 where
+    the row is impossible and has no probability. Cells of evidence are 0 or 1; empty, where nothing was seen;
+    or a probability, which is soft evidence: worlds with the atom are multiplied by p, the others by 1 - p.
+    Of a group, of whose atoms a hard formula says that exactly one is true, only the one that is true counts.
+    Answers are exact, and out of time there are none.
+
+    With --rows and --json: query, rows, impossible (how many), probabilities (a list with null where a row is
+    impossible; none if they go to a file), method, distribution, temperature, confidence.
     """
+    options = {**asdict(weighing), **asdict(effort)}
+    if rows is not None or out is not None:
+        evidence.check_plain(file, rows, out, given=given, why=why, method=method, **options)
+        theory = reading.theory(file)
+        evidence.answer_rows(theory, query, rows, out, effort.seconds, weighing.temperature, as_json)
+        return 0
     theory = reading.theory(file)
     from lbm.reasoning.reasoner import ask
 
     with shared.working("looking for the answer"):
-        options = {**asdict(weighing), **asdict(effort)}
         answer = ask(theory, query, given=given, why=why, method=method, seed=seed, **options)
     shared.tell(answer, as_json)
     settled = answer.status is not None or weighing.distribution == "machine"

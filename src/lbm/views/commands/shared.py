@@ -50,8 +50,8 @@ def about(
     """Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
 
     Commands about theories read a file (.lbm, .cnf, .wcnf, .uai, .nnf or .sdd, or one packed as .gz, .xz or
-    .bz2) or, as -, standard input; train, predict and rules read tables (.csv or .parquet) and models; induce and saturate
-    read directories of Prolog files.
+    .bz2) or, as -, standard input; train, predict and rules read tables (.csv or .parquet) and models;
+    induce and saturate read directories of Prolog files.
     Exit status: 0 answered, 1 answered "no", 2 bad input or usage, 3 no answer within the budget, 130
     interrupted.
     """
@@ -121,6 +121,18 @@ File = Annotated[
 Query = Annotated[str, Argument(metavar="QUERY", help="Any formula, as in 'n -> r'.")]
 Given = Annotated[
     str | None, Option("--given", metavar="FORMULA", help="Evidence: any formula, as in 'n & ~p'.")
+]
+Rows = Annotated[
+    str | None,
+    Option(
+        "--rows",
+        metavar="ROWS",
+        help="A CSV file of evidence, or - for standard input: atoms in its first line, then a row a line.",
+    ),
+]
+Answers = Annotated[
+    str | None,
+    Option("-o", "--out", metavar="OUT", help="With --rows: a CSV file; by default standard output."),
 ]
 Project = Annotated[
     str | None,
@@ -483,7 +495,7 @@ def working(what: str) -> AbstractContextManager[object]:
 
 @contextmanager
 def bar(
-    what: str, total: float, *columns: str, stays: bool = False, **fields: Any
+    what: str, total: float | None, *columns: str, stays: bool = False, **fields: Any
 ) -> Iterator[Callable[..., object]]:
     """Give what is called with how much is done: on a terminal it moves a bar, in a pipe it does nothing.
 
