@@ -41,7 +41,7 @@ from lbm.reasoning.exact.tables import Weights
 LISTED: Final = 4096
 """Models up to which a circuit lists them."""
 
-MAX_BESIDE: Final = 64
+MAX_BESIDE: Final = 512
 """Cubes of formulae beside one that is a circuit already, up to which the circuit is used for them, too."""
 
 MAX_SORTED: Final = 1 << 22

@@ -30,6 +30,8 @@ from lbm.reasoning.exact.whole import compiled, tables_of
 SHOWN: Final = 20
 """Components that a plan prints."""
 
+_TABLES: Final = 1.0  # seconds for how large tables would be, where there is a circuit
+
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRows:
@@ -150,7 +152,7 @@ class CompiledForm:
                 continue
             tables: int | None = None
             with suppress(TooManyWorlds, NoAnswer):
-                tables = tables_of(component, part.budget).work
+                tables = tables_of(component, part.budget.at_most(_TABLES)).work
             planned.append(PlannedPart("circuit", atoms, tables, part.edges, None))
         return FormPlan(len(self.split.fixed), len(self.split.free), tuple(planned))
 

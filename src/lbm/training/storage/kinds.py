@@ -79,8 +79,9 @@ def load(path: str | Path) -> Any:
 def save(thing: Theory | Machine | LBMClassifier, path: str | Path) -> None:
     """Write a theory, a machine or a fitted classifier to a file, whole or not at all.
 
-    The ending of the name says in which format a theory is written: ``.lbm``, ``.cnf``, ``.wcnf`` or, compiled
-    to a circuit, ``.nnf``. A machine or a classifier may have any name but one of these. The same thing gives the same bytes.
+    The ending of the name says in which format a theory is written: ``.lbm``, ``.cnf``, ``.wcnf`` or, as a
+    circuit, ``.nnf``. A machine or a classifier may have any name but one of these. The same thing gives the
+    same bytes.
 
     Parameters
     ----------
