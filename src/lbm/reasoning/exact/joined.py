@@ -23,13 +23,9 @@ def circuit_of_theory(theory: Theory, budget: Budget = NO_LIMIT) -> Circuit:
     4
     """
     soft = next((statement for statement in theory if statement.weight is not None), None)
-    if soft is not None or theory.literal_weights:
-        what = (
-            "literals of it have some"
-            if soft is None
-            else f"in this theory {statement_shown(soft)!r} has one"
-        )
-        raise WeightError(f"a circuit has no weights, and {what}: write .wcnf or .lbm")
+    if soft is not None:
+        what = statement_shown(soft)
+        raise WeightError(f"a circuit has no weights, and this theory says {what!r}: write .wcnf or .lbm")
     place = {name: i for i, name in enumerate(theory.atoms)}
     build = Builder(len(place))
     if len(theory) == 1 and is_circuit_formula(theory.statements[0].formula):
