@@ -1,6 +1,9 @@
 """Circuits as formulae: the same models, and the same circuit again."""
 
 import gc
+import pickle
+import subprocess
+import sys
 from itertools import product
 
 import pytest
@@ -98,6 +101,21 @@ def test_what_is_known_of_a_formula_is_forgotten_with_it() -> None:
     del formula
     gc.collect()
     assert not is_circuit_formula(atom("p of a circuit") & atom("q of a circuit"))
+
+
+def test_a_theory_that_is_a_circuit_is_one_in_other_processes() -> None:
+    program = (
+        "import pickle, sys; from lbm.knowledge.circuit_formulae import is_circuit_formula; "
+        "theory = pickle.load(sys.stdin.buffer); "
+        "print([is_circuit_formula(said.formula) for said in theory])"
+    )
+    build = Builder(2)
+    circuit = build.circuit(build.sum([0, build.product([1, 3])]))
+    theory = Theory([formula_of_circuit(circuit, ["a", "b"]), "a | b"])
+    ran = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(theory), capture_output=True, check=True
+    )
+    assert ran.stdout.split() == [b"[True,", b"False]"]
 
 
 def test_literals_and_constants_inherit_nothing() -> None:

@@ -41,9 +41,20 @@ def formula_of_circuit(circuit: Circuit, names: Sequence[str]) -> Formula:
         row = [part_of(slot) for slot in parts[starts[gate] : starts[gate + 1]]]
         made.append(conjunction(row) if kind == PRODUCT else disjunction(row))
     found = part_of(circuit.root)
-    if found.kind in ("and", "or"):
-        _known[found] = False
+    believe([found])
     return found
+
+
+def believe(formulae: Iterable[Formula]) -> None:
+    """Remember that formulae are circuits; literals and constants say so themselves."""
+    for formula in formulae:
+        if formula.kind in ("and", "or"):
+            _known.setdefault(formula, False)
+
+
+def known_circuits(formulae: Iterable[Formula]) -> tuple[Formula, ...]:
+    """Return those that are known to be circuits."""
+    return tuple(formula for formula in formulae if formula in _known)
 
 
 def is_circuit_formula(formula: Formula) -> bool:
@@ -56,7 +67,7 @@ def inherit(formula: Formula, others: Iterable[Formula]) -> None:
     checked = _known.get(formula)
     if checked is not None:
         for other in others:
-            if other.kind in ("and", "or"):  # not literals and constants, which say so themselves
+            if other.kind in ("and", "or"):
                 _known.setdefault(other, checked)
 
 

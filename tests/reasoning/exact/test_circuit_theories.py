@@ -196,6 +196,18 @@ def test_a_public_circuit_has_the_models_of_its_clauses(dataset: Callable[[str],
     assert list(lbm.models(circuit)) == list(lbm.models(clauses))
 
 
+@pytest.mark.parametrize("limit", [300, 5000, 20_000])
+def test_the_first_models_of_a_public_circuit_are_the_first_of_all(
+    dataset: Callable[[str], Path], limit: int
+) -> None:
+    theory = lbm.load(dataset("structured") / "grid_4.sdd")
+    every, found = lbm.models(theory).array, lbm.models(theory, limit=limit)
+    assert len(every) == 14248
+    assert (found.array == every[:limit]).all()
+    assert found.complete == (limit > 14248)
+    assert every.tolist() == sorted(every.tolist())
+
+
 def modular(variables: int, modulus: int) -> Circuit:
     """Return a circuit whose models have a number of true atoms that ``modulus`` divides."""
     build = Builder(variables)

@@ -41,8 +41,11 @@ from lbm.reasoning.exact.tables import Weights
 LISTED: Final = 4096
 """Models up to which a circuit lists them."""
 
-MAX_BESIDE: Final = 512
-"""Cubes of formulae beside one that is a circuit already, up to which the circuit is used for them, too."""
+MAX_BESIDE: Final = 4096
+"""Cubes of formulae beside one that is a circuit already, up to which the circuit is used for them, too.
+
+Fewer where they, times the edges of the circuit, would be more than MAX_EDGES.
+"""
 
 MAX_SORTED: Final = 1 << 22
 """Edges times models up to which a circuit lists the first models of many."""
