@@ -198,11 +198,46 @@ def test_a_circuit_is_converted_to_nnf(lbm):
         "atoms": 2,
         "formulae": 1,
     }
-    refused(
-        lbm("convert", "a.sdd", "-o", "a.cnf"), "expected a name that ends in .nnf, as a.sdd is a circuit"
-    )
-    refused(lbm("convert", "a.sdd", "--to", "cnf"), "a circuit is written as .nnf and nothing else")
     refused(lbm("convert", "circle.nnf"), "circle.nnf:1:1: the circuit is circular")
+    refused(lbm("convert", "a.sdd", "-o", "b.sdd"), "expected a name that ends in .lbm, .cnf or .wcnf")
+
+
+def test_a_circuit_is_a_theory_for_every_command(lbm):
+    assert lbm("convert", "a.sdd", "-o", "a.cnf") == (0, [], [])
+    assert lbm("count", "a.cnf")[1] == ["1"]
+    assert lbm("convert", "a.sdd", "--to", "lbm")[1] == ["x1 & x2"]
+    assert lbm("count", "a.sdd")[1] == ["1"]
+    assert lbm("count", "a.sdd", "--variables", "4")[1] == ["4"]
+    assert lbm("count", "-", stdin=b"sdd 1\nL 0 0 -2\n")[1] == ["2"]
+    assert lbm("count", "-", stdin=b"c said\nnnf 1 1 3\nL 3\n")[0] == 2
+    assert lbm("count", "-", stdin=b"c said\nnnf 1 0 3\nL 3\n")[1] == ["4"]
+    assert lbm("count", "-", stdin=b"o 1 0\nt 2 0\n1 2 -1 0\n1 2 1 2 0\n")[1] == ["3"]
+    assert lbm("check", "a.sdd")[1][0] == "a.sdd: 2 atoms, 1 formula (1 hard, 0 soft)"
+    assert lbm("entails", "a.sdd", "x1 | x2")[0] == 0
+    assert lbm("ask", "a.sdd", "~x1")[1][0] == "P(~x1) = 0"
+    refused(lbm("count", "circle.nnf"), "circle.nnf:1:1: the circuit is circular")
+    refused(lbm("count", "weighted.cnf", "--variables", "4"), "a number of variables goes with circuits")
+
+
+def test_a_theory_is_compiled_to_a_circuit(lbm, tmp_path):
+    (tmp_path / "rule.lbm").write_text("atoms rain, wet, dry\nrain -> wet\nwet ^ dry\n")
+    assert lbm("convert", "rule.lbm", "-o", "rule.nnf.gz") == (0, [], [])
+    assert lbm("models", "rule.nnf.gz")[1] == lbm("models", "rule.lbm")[1]
+    assert lbm("convert", "rule.lbm", "--to", "nnf")[1][:3] == [
+        "c atom 1 rain",
+        "c atom 2 wet",
+        "c atom 3 dry",
+    ]
+    assert lbm("convert", "plain.cnf", "--to", "nnf")[1] == ["nnf 1 0 2", "O 0 0"]
+    (tmp_path / "soft.lbm").write_text("a\n2: b\n")
+    refused(
+        lbm("convert", "soft.lbm", "-o", "a.nnf"),
+        "a circuit has no weights, and this theory says '2: b'",
+    )
+    refused(
+        lbm("convert", "weighted.cnf", "-o", "a.nnf"),
+        "a circuit has no weights, and this theory says '0.69",
+    )
 
 
 # --- packed files --------------------------------------------------------------------------------------

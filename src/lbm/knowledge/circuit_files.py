@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from lbm.errors import FileError, ParseError
+from lbm.knowledge.circuit_formulae import formula_of_circuit
 from lbm.knowledge.circuits import PRODUCT, Builder, Circuit
-from lbm.knowledge.dimacs import MAX_ATOMS
+from lbm.knowledge.dimacs import MAX_ATOMS, comment_lines, name_atoms, read_names, unusual_names
 from lbm.knowledge.original import Original, cut
 from lbm.knowledge.packed import bare_name, path_shown, read_whole, write_whole
+from lbm.knowledge.parser import Statement
+from lbm.knowledge.theory import Theory
 
 ENDINGS: Final = (".nnf", ".ddnnf", ".sdd")
 """How names of circuits end, beside that of how they are packed."""
@@ -24,6 +27,11 @@ _Line = tuple[int, list[bytes]]  # where it begins, and its words
 def is_circuit(path: str | Path) -> bool:
     """Return whether a file's name says that it holds a circuit."""
     return bare_name(path).suffix.lower() in ENDINGS
+
+
+def is_nnf(path: str | Path) -> bool:
+    """Return whether a file's name says that it holds a circuit as it can be written."""
+    return is_circuit(path) and bare_name(path).suffix.lower() != ".sdd"
 
 
 def read_circuit(path: str | Path, *, variables: int | None = None) -> Circuit:
@@ -68,13 +76,30 @@ def parse_circuit(
     return reader.d4(lines)
 
 
-def write_nnf(circuit: Circuit, path: str | Path) -> None:
+def circuit_theory(
+    data: bytes, *, variables: int | None = None, source: str | None = None, sdd: bool = False
+) -> Theory:
+    r"""Return the theory of the circuit in a text: one formula, which shares what the circuit shares.
+
+    Comments may name atoms, as in DIMACS files; options are those of :func:`parse_circuit`.
+
+    >>> print(circuit_theory(b"c atom 2 wet\nnnf 3 2 2\nL 1\nL -2\nA 2 0 1"))
+    x1 & ~wet
+    """
+    circuit = parse_circuit(data, variables=variables, source=source, sdd=sdd)
+    atoms = name_atoms(circuit.variables, read_names(data) if b"atom" in data else {})
+    return Theory.from_parts(atoms, (Statement(formula_of_circuit(circuit, atoms)),))
+
+
+def write_nnf(circuit: Circuit, path: str | Path, *, atoms: Sequence[str] = ()) -> None:
     """Write a circuit as .nnf in the form of c2d, whole or not at all."""
-    write_whole(path, nnf_lines(circuit))
+    write_whole(path, nnf_lines(circuit, atoms=atoms))
 
 
-def nnf_lines(circuit: Circuit) -> Iterator[str]:
+def nnf_lines(circuit: Circuit, *, atoms: Sequence[str] = ()) -> Iterator[str]:
     r"""Yield the lines of a circuit in the form of c2d, a node each, parts before wholes.
+
+    ``atoms`` are the names of its variables, which comments say where they are not x1, x2 and so on.
 
     >>> build = Builder(2)
     >>> print("".join(nnf_lines(build.circuit(build.product([1, 2])))), end="")
@@ -100,6 +125,7 @@ def nnf_lines(circuit: Circuit) -> Iterator[str]:
     if place[circuit.root] != len(lines) - 1:  # the last node is the whole
         lines.append(f"A 1 {place[circuit.root]}\n")
         parts = [*parts, circuit.root]
+    yield from comment_lines((), unusual_names(atoms))
     yield f"nnf {len(lines)} {len(parts)} {circuit.variables}\n"
     yield from lines
 

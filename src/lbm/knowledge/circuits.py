@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -99,6 +99,31 @@ class Builder:
         """Return the slot of a sum."""
         left = tuple(sorted(part for part in parts if part != self.false))
         return left[0] if len(left) == 1 else self._gate(SUM, left)
+
+    def add(self, circuit: Circuit, literals: Sequence[int], made: Sequence[int] = ()) -> list[int]:
+        """Return what the slots of another circuit become, with other slots in place of its literals.
+
+        Parameters
+        ----------
+        literals
+            A slot for each literal of the circuit; ``true`` or ``false`` gives it a value.
+        made
+            Slots of gates that are there already, -1 for one that is not; none: none is.
+
+        >>> build = Builder(2)
+        >>> both = build.circuit(build.product([build.literal(0, True), build.literal(1, True)]))
+        >>> build.add(both, [build.false, build.true, 2, 3])[both.root] == build.literal(1, True)
+        True
+        """
+        slots = list(literals)
+        starts, parts = circuit.starts.tolist(), circuit.parts.tolist()
+        for gate, kind in enumerate(circuit.kinds.tolist()):
+            if made and made[gate] >= 0:
+                slots.append(made[gate])
+            else:
+                row = [slots[part] for part in parts[starts[gate] : starts[gate + 1]]]
+                slots.append(self.product(row) if kind == PRODUCT else self.sum(row))
+        return slots
 
     def circuit(self, root: int) -> Circuit:
         """Return the circuit of a slot: its gates, and no others."""

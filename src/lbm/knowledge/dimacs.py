@@ -81,7 +81,7 @@ def read_clauses(
     text = Original(data, source, lenient, warn or warnings.warn)
     trailer = _TRAILER.search(data) if b"%" in data else None
     body = data[: trailer.start()] if trailer else data
-    names = _read_names(body) if b"atom" in body else {}
+    names = read_names(body) if b"atom" in body else {}
     first = _FIRST_COMMENT.match(body)
     if first:
         body = b" " * first.end() + body[first.end() :]
@@ -122,7 +122,7 @@ def read_clauses(
     if header is not None and header.clauses != len(zeros):
         promised = f"{header.clauses} clause{'' if header.clauses == 1 else 's'}"
         text.complain(f"the header promises {promised}, the file has {len(zeros)}", header.offset)
-    return Clauses(_name_atoms(number, names), literals.astype(np.int32), starts, weights, digits=digits)
+    return Clauses(name_atoms(number, names), literals.astype(np.int32), starts, weights, digits=digits)
 
 
 def _too_large(text: Original, offset: int) -> ParseError:
@@ -357,7 +357,7 @@ def _count_atoms(
     return max(largest, *(number for number in (0, *names) if number <= MAX_ATOMS))
 
 
-def _read_names(body: bytes) -> dict[int, str]:
+def read_names(body: bytes) -> dict[int, str]:
     """Return the names that comments ``c atom 3 rain`` give; if one makes no sense, none at all."""
     names: dict[int, str] = {}
     for found in _NAMED.finditer(body):
@@ -375,7 +375,7 @@ def _read_names(body: bytes) -> dict[int, str]:
     return names
 
 
-def _name_atoms(number: int, names: dict[int, str]) -> tuple[str, ...]:
+def name_atoms(number: int, names: dict[int, str]) -> tuple[str, ...]:
     """Return x1, x2, ... with the given names in their places, if these fit and all are distinct."""
     usual = tuple(map("x".__add__, map(str, range(1, number + 1))))
     if not names or min(names) < 1 or max(names) > number:
@@ -391,7 +391,7 @@ def _name_atoms(number: int, names: dict[int, str]) -> tuple[str, ...]:
 
 def write_cnf(clauses: Clauses, comments: Iterable[str] = ()) -> Iterator[str]:
     """Yield the clauses as ``.cnf`` text, many lines at a time."""
-    yield from _comments(comments, _named(clauses))
+    yield from comment_lines(comments, _named(clauses))
     yield f"p cnf {clauses.variables} {len(clauses)}\n"
     yield from _lines(clauses, None)
 
@@ -406,7 +406,7 @@ def write_wcnf(clauses: Clauses, comments: Iterable[str] = (), *, old: bool = Fa
                 f"in the old .wcnf form hard clauses weigh 1 + the sum of the weights, here {top}, past "
                 f"{MAX_WHOLE_WEIGHT} (limit MAX_WHOLE_WEIGHT): write the newer form or .lbm"
             )
-        yield from _comments(comments, named)
+        yield from comment_lines(comments, named)
         yield f"p wcnf {clauses.variables} {len(clauses)} {top}\n"
         yield from _lines(clauses, np.where(weights == 0, top, weights))
         return
@@ -416,13 +416,18 @@ def write_wcnf(clauses: Clauses, comments: Iterable[str] = (), *, old: bool = Fa
     remarks = list(comments)
     if not remarks and not named and not len(clauses):
         remarks = ["no clauses"]  # an empty file could not be told from a broken one
-    yield from _comments(remarks, named)
+    yield from comment_lines(remarks, named)
     yield from _lines(clauses, np.where(weights == 0, _HARD, weights))
+
+
+def unusual_names(atoms: Iterable[str]) -> dict[int, str]:
+    """Return names other than x7 for 7, by number."""
+    return {number: name for number, name in enumerate(atoms, start=1) if name != f"x{number}"}
 
 
 def _named(clauses: Clauses) -> dict[int, str]:
     """Return names other than x7 for 7, by number; a definition has one only where an atom is called x7."""
-    named = {number: name for number, name in enumerate(clauses.atoms, start=1) if name != f"x{number}"}
+    named = unusual_names(clauses.atoms)
     taken = set(named.values())
     for number in range(len(clauses.atoms) + 1, clauses.variables + 1):
         name = f"x{number}"
@@ -434,7 +439,8 @@ def _named(clauses: Clauses) -> dict[int, str]:
     return named
 
 
-def _comments(comments: Iterable[str], named: dict[int, str]) -> Iterator[str]:
+def comment_lines(comments: Iterable[str], named: dict[int, str]) -> Iterator[str]:
+    """Yield comments, and those that name atoms by number."""
     for comment in comments:
         yield f"c {comment}\n"
     for number, name in named.items():

@@ -21,6 +21,8 @@ from lbm.errors import LimitExceeded, UnknownAtom
 MAX_TEXT: Final = 100_000_000
 """Characters a formula may print to: a shared graph can stand for text without end."""
 
+_LONG: Final = 1_000_000  # characters past which the whole length is worked out before the rest is printed
+
 T = TypeVar("T")
 
 RESERVED: Final = frozenset(
@@ -136,11 +138,13 @@ class Formula:
         return from_steps, (to_steps(self),)
 
     def __str__(self) -> str:
-        pieces, length = [], 0
+        pieces, length, least = [], 0, 0
         for piece in _pieces(self):
             pieces.append(piece)
             length += len(piece)
-            if length > MAX_TEXT:
+            if length > _LONG and not least:
+                least = fold(self, lambda _, below: 1 + sum(below))  # a sign for each atom and connective
+            if max(length, least) > MAX_TEXT:
                 raise LimitExceeded(
                     f"this formula prints to more than {MAX_TEXT} characters (limit MAX_TEXT): "
                     "its parts are shared, so walk it with postorder() instead",

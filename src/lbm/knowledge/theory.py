@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from lbm.errors import ParseError, UnknownAtom, WeightError
+from lbm.knowledge.circuit_formulae import believe, known_circuits
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import TRUE, Formula, atom_name, atoms_of, holds, make, quote
 from lbm.knowledge.numbers import Weight, as_weight, exact_sum, magnitude, unscaled
@@ -88,7 +89,8 @@ class Theory:
         raise AttributeError("a theory never changes: build another one")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (self.atoms, self.statements, self.shown, dict(self.literal_weights))
+        circuits = () if self.clauses is not None else known_circuits(said.formula for said in self)
+        return _restored, (self.atoms, self.statements, self.shown, dict(self.literal_weights), circuits)
 
     @classmethod
     def from_parts(
@@ -308,8 +310,10 @@ def _restored(
     statements: Sequence[Statement],
     shown: tuple[str, ...] | None,
     literal_weights: dict[str, tuple[Fraction, Fraction]],
+    circuits: Sequence[Formula],
 ) -> Theory:
     """Return a theory that was pickled."""
+    believe(circuits)
     weights = MappingProxyType(literal_weights) if literal_weights else _NO_WEIGHTS
     return Theory.from_parts(atoms, statements, shown, literal_weights=weights)
 

@@ -1,4 +1,4 @@
-"""Theories in files: ``.lbm``, ``.cnf`` and ``.wcnf`` in and out; formulae to and from sympy."""
+"""Theories in files: ``.lbm``, ``.cnf`` and ``.wcnf`` in and out, others in; formulae to and from sympy."""
 
 from __future__ import annotations
 
@@ -30,16 +30,24 @@ from lbm.knowledge.packed import bare_name, path_shown, read_whole, write_whole
 from lbm.knowledge.theory import LiteralWeights, Theory, to_lines, unweighted, weighing
 
 FORMATS: Final = ("lbm", "cnf", "wcnf", "wcnf-old")
-"""What can be written; reading takes either form of WCNF under either name, and also ``uai``."""
+"""What can be written; reading takes either form of WCNF under either name, and also READ_ONLY."""
+
+READ_ONLY: Final = ("uai", "nnf", "sdd")
+"""What can be read beside FORMATS: networks, and circuits."""
 
 MAX_SYMPY: Final = 100_000
 """Parts of a formula for sympy, where shared parts are written out each time."""
 
 _ENDINGS: Final = {".lbm": "lbm", ".txt": "lbm", "": "lbm", ".cnf": "cnf", ".wcnf": "wcnf"}
-_READ: Final = {**_ENDINGS, ".uai": "uai"}
+_READ: Final = {**_ENDINGS, ".uai": "uai", ".nnf": "nnf", ".ddnnf": "nnf", ".sdd": "sdd"}
 _HEADER: Final = re.compile(rb"^[ \t]*p[ \t]+(w?)(p?)cnf[ \t]+[0-9]", re.MULTILINE)
 _HARD_LINE: Final = re.compile(rb"^h[ \t]+-?[0-9]", re.MULTILINE)
 _NETWORK: Final = re.compile(rb"\s*(?:c(?!\S)[^\n]*\n\s*)*(?:MARKOV|BAYES)\s+[0-9]")
+_CIRCUIT: Final = re.compile(
+    rb"\s*(?:c(?!\S)[^\n]*\n\s*)*"
+    rb"(?:(sdd)[ \t]+[0-9]+[ \t\r]*$|nnf(?:[ \t]+[0-9]+){3}|[oatf][ \t]+[0-9]+[ \t]+0[ \t\r]*$)",
+    re.MULTILINE,
+)
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -52,6 +60,7 @@ def load_theory(
     lenient: bool = False,
     hard_as_soft: bool = False,
     evidence: str | Path | None = None,
+    variables: int | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Theory:
     """Read a theory from a file; the ending of its name, or else its text, says the format.
@@ -65,6 +74,8 @@ def load_theory(
         Read a ``.cnf`` file as Max-SAT: every clause is soft and weighs 1.
     evidence
         A file that says what is observed in a ``.uai`` network.
+    variables
+        How many a circuit has (``.sdd``, ``.nnf``); None: up to its largest literal, or as its header says.
     """
     data = read_whole(path)
     return read_theory(
@@ -74,6 +85,7 @@ def load_theory(
         lenient=lenient,
         hard_as_soft=hard_as_soft,
         evidence=None if evidence is None else (read_whole(evidence), path_shown(evidence)),
+        variables=variables,
         warn=warn,
     )
 
@@ -86,6 +98,7 @@ def read_theory(
     lenient: bool = False,
     hard_as_soft: bool = False,
     evidence: tuple[bytes, str] | None = None,
+    variables: int | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Theory:
     r"""Read a theory from text in one of FORMATS; ``source`` is what messages call it.
@@ -102,6 +115,10 @@ def read_theory(
         raise FileError(f"hard clauses are read as soft ones from .cnf files, and {source or 'this'} is none")
     if evidence is not None and format != "uai":
         raise FileError("files of evidence go with .uai networks; --given takes any formula as evidence")
+    if variables is not None and format not in ("nnf", "sdd"):
+        raise FileError(
+            f"a number of variables goes with circuits, .nnf and .sdd; {source or 'this'} is none"
+        )
     if not data.strip():
         raise ParseError("expected a theory, found an empty text", source=source)
     problem = _not_text(data, source)
@@ -118,6 +135,10 @@ def read_theory(
         network = read_network(data, source=source)
         values = None if evidence is None else read_evidence(evidence[0], network, source=evidence[1])
         return network_theory(network, values)
+    if format in ("nnf", "sdd"):
+        from lbm.knowledge.circuit_files import circuit_theory
+
+        return circuit_theory(data, variables=variables, source=source, sdd=format == "sdd")
     # numpy is loaded where it is needed: text files do without.
     from lbm.knowledge.counting import read_counting
     from lbm.knowledge.dimacs import read_clauses
@@ -149,7 +170,7 @@ def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
     ('cnf', 'lbm')
     """
     ending = bare_name(name).suffix.lower() if name is not None else ""
-    if ending in (".lbm", ".cnf", ".wcnf", ".uai"):
+    if ending in _READ and ending not in (".txt", ""):
         return _READ[ending]
     data = _as_bytes(data).removeprefix(_BOM)
     header = _HEADER.search(data)
@@ -159,6 +180,9 @@ def sniff_format(data: bytes | str, name: str | Path | None = None) -> str:
         return "wcnf"
     if _NETWORK.match(data):
         return "uai"
+    circuit = _CIRCUIT.match(data)
+    if circuit is not None:
+        return "sdd" if circuit[1] else "nnf"
     if ending in _ENDINGS:
         return "lbm"
     source = path_shown(name or "")
@@ -201,7 +225,7 @@ def _not_text(data: bytes, source: str | None) -> ParseError | None:
 
 
 def _check_format(format: str, *, reading: bool = False) -> None:
-    if format not in FORMATS and not (reading and format == "uai"):
+    if format not in FORMATS and not (reading and format in READ_ONLY):
         raise ValueError(f"expected a format of {', '.join(FORMATS)}, got {format!r}")
 
 

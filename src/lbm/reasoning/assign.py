@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from lbm.knowledge.circuit_formulae import inherit
 from lbm.knowledge.formula import (
     CARDINALITIES,
     FALSE,
@@ -35,13 +36,14 @@ def reach(formula: Formula) -> tuple[str, ...]:
 def assign(formula: Formula, values: Mapping[str, bool], budget: Budget = NO_LIMIT) -> Formula:
     """Return the formula with atoms replaced by their values, as simple as constants make it.
 
-    The result is a constant or mentions no constant at all.
+    The result is a constant or mentions no constant at all. What is left of a circuit is one.
     """
     budget.tick()
     if formula in _simplest and not any(name in values for name in reach(formula)):
         return formula
     found = fold(formula, lambda node, below: _simple(node, below, values))
     _simplest[found] = True
+    inherit(formula, [found])
     return found
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbm.errors import TooManyWorlds
+from lbm.knowledge.circuit_formulae import inherit
 from lbm.knowledge.formula import FALSE, TRUE, Formula
 from lbm.knowledge.numbers import digits_of, whole
 from lbm.knowledge.theory import Theory
@@ -198,7 +199,9 @@ def _propagate(
                 if place is not None:
                     waiting.append((other, place))
         elif seen.op == "and" or (seen.op == "or" and len(seen.parts) == 1):
-            waiting += [(piece if positive else ~piece, i) for piece, positive in reversed(seen.parts)]
+            pieces = [piece if positive else ~piece for piece, positive in reversed(seen.parts)]
+            inherit(part, pieces)
+            waiting += [(piece, i) for piece in pieces]
         else:
             kept[part] = i
             for name in reach(part):

@@ -8,7 +8,7 @@ have in common are shared.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Final
@@ -16,12 +16,24 @@ from typing import Final
 import numpy as np
 
 from lbm.arrays import Bools, Floats
+from lbm.errors import TooManyWorlds
+from lbm.knowledge.circuit_formulae import (
+    circuit_of_formula,
+    is_circuit_formula,
+    looked_at,
+    was_looked_at,
+)
+from lbm.knowledge.circuits import Builder, Circuit
 from lbm.knowledge.clauses import as_clause, definitional
-from lbm.knowledge.formula import Formula
+from lbm.knowledge.formula import Formula, iff, make
 from lbm.knowledge.weighted import check_cells
+from lbm.logic.anatomy import view
+from lbm.logic.elimination import Elimination, Mask
+from lbm.reasoning.assign import reach
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponent
-from lbm.reasoning.exact.compile import compile_clauses
+from lbm.reasoning.exact.compile import MAX_EDGES, compile_clauses
+from lbm.reasoning.exact.cubes import ByCubes
 from lbm.reasoning.exact.passes import Passes
 from lbm.reasoning.exact.rows import Words, check_room, few, sort_rows, words_for
 from lbm.reasoning.exact.tables import Weights
@@ -29,25 +41,87 @@ from lbm.reasoning.exact.tables import Weights
 LISTED: Final = 4096
 """Models up to which a circuit lists them."""
 
+MAX_BESIDE: Final = 4096
+"""Cubes of formulae beside one that is a circuit already, up to which the circuit is used for them, too.
+
+Fewer where they, times the edges of the circuit, would be more than MAX_EDGES.
+"""
+
+MAX_SORTED: Final = 1 << 22
+"""Edges times models up to which a circuit lists the first models of many."""
+
 _FLOAT: Final = 600.0  # exponents whose exponentials floats hold
+_DRAWN: Final = 64  # worlds that are drawn to see whether a circuit is one
+_ROUNDED: Final = 1e-6  # by which the sum of a pass may differ from the truth
 _LOOK: Final = 256  # formulae between two looks at the clock
 
 
 class ByCircuit:
     """A component by a circuit; with ``keep``, by one of the restrictions of its models to those atoms."""
 
-    def __init__(self, component: Component, keep: frozenset[str] | None, budget: Budget) -> None:
-        self.component, self.budget = component, budget
+    def __init__(
+        self,
+        component: Component,
+        names: tuple[str, ...],
+        circuit: Circuit,
+        roots: Mapping[int, int],
+        budget: Budget,
+    ) -> None:
+        self.component, self.names, self.roots, self.budget = component, names, roots, budget
+        self.passes = Passes(circuit)
+
+    @classmethod
+    def of(cls, component: Component, keep: frozenset[str] | None, budget: Budget) -> ByCircuit:
+        """Return the circuit of a component; with ``keep``, of its models restricted to those atoms."""
+        if keep is None or keep.issuperset(component.atoms):
+            found = cls.ready(component, budget)
+            if found is not None:
+                return found
         names = component.atoms
-        self.names = names if keep is None else tuple(name for name in names if name in keep)
-        rows, free, self.roots = _clauses(component, budget)
-        shown = (
-            None
-            if len(self.names) == len(names)
-            else [i for i, n in enumerate(names, 1) if n in set(self.names)]
+        kept = names if keep is None else tuple(name for name in names if name in keep)
+        rows, free, roots = _clauses(component, budget)
+        shown = None
+        if len(kept) < len(names):
+            assert not component.soft, "restrictions are counted without soft formulae"
+            shown = [i for i, name in enumerate(names, 1) if name in set(kept)]
+        return cls(
+            component, kept, compile_clauses(rows, free - 1, shown=shown, budget=budget), roots, budget
         )
-        assert shown is None or not component.soft, "restrictions are counted without soft formulae"
-        self.passes = Passes(compile_clauses(rows, free - 1, shown=shown, budget=budget))
+
+    @classmethod
+    def ready(cls, component: Component, budget: Budget) -> ByCircuit | None:
+        """Return the circuit of a component whose hard formula is one already; None: it is not.
+
+        Further formulae, hard and soft, may be beside it if they have few cubes together: the circuit is then
+        a sum of what is left of it under each of these.
+        """
+        known = [formula for formula in component.hard if is_circuit_formula(formula)]
+        if not known:
+            return None
+        base = max(known, key=lambda formula: len(reach(formula)))
+        beside = [formula for formula in component.hard if formula is not base]
+        place = {name: i for i, name in enumerate(component.atoms)}
+        names = list(component.atoms)
+        roots: dict[int, int] = {}
+        for formula, weight in component.soft:
+            seen = view(formula)
+            if seen.op == "literal":
+                root = (place[seen.label] + 1) * (1 if seen.parts[0][1] else -1)
+            else:  # an atom more, which is true where the formula is
+                names.append("=" * (1 + max(map(len, component.atoms))) + str(len(names)))
+                beside.append(iff(make("atom", names[-1], ()), formula))
+                root = len(names)
+            roots[root] = roots.get(root, 0) + weight
+        build = Builder(len(names))
+        circuit = build.circuit(circuit_of_formula(base, place, build))
+        if not _keeps_its_word(base, circuit, budget):
+            return None
+        if beside:
+            cubes = _few_cubes(names, beside, MAX_EDGES // max(1, circuit.edges), budget)
+            if cubes is None:
+                return None
+            circuit = _under(circuit, cubes, budget)
+        return cls(component, component.atoms, circuit, roots, budget)
 
     def within(self, budget: Budget) -> ByCircuit:
         """Return the same circuit, for questions that have this much time."""
@@ -82,8 +156,17 @@ class ByCircuit:
         keep: frozenset[str] | None = None,  # noqa: ARG002 - settled when it was made
     ) -> Words | None:
         """Return the first ``limit`` models, or restrictions, sorted; None: there are far more."""
-        found = self.passes.models(LISTED, budget=self.budget)
-        return None if found is None else sort_rows(self._packed(found))[:limit]
+        total = self.count()
+        if total <= LISTED or limit is None or few(total, limit):
+            check_room(total, len(self.component.atoms))
+            found = self.passes.models(total, budget=self.budget)
+            assert found is not None, "there are as many as were counted"
+            return sort_rows(self._packed(found))[:limit]
+        if limit * self.edges > MAX_SORTED:
+            return None
+        number = len(self.names)  # the first model is the one whose first atoms are false
+        scores = [(1 << number - 1 - i, 0) for i in range(number)] + self._no_scores[number:]
+        return self._rows(self.passes.top(scores, limit, budget=self.budget))
 
     def mass(self, scale: int, temperature: float) -> tuple[int, float] | None:
         """Return (best, log) with Z = exp(best/scale/τ + log); None: there is no model."""
@@ -184,6 +267,65 @@ class ByCircuit:
             if name in place:
                 atoms[:, i] = worlds[:, place[name]]
         return np.packbits(atoms, axis=1).view(">u8").astype(np.uint64)
+
+
+def _keeps_its_word(formula: Formula, circuit: Circuit, budget: Budget) -> bool:
+    """Return whether worlds drawn from a circuit are its models once each, as they are if it is one.
+
+    What is not deterministic gives some worlds more than once, and these are drawn the more often.
+    """
+    if was_looked_at(formula):
+        return True
+    passes = Passes(circuit)
+    drawn = passes.draw(_DRAWN, np.random.default_rng(0), budget=budget)
+    ways = passes.log_sum(np.stack([~drawn, drawn], axis=-1).astype(float), budget=budget)
+    is_one = bool((np.abs(ways) < _ROUNDED).all())
+    looked_at(formula, is_one=is_one)
+    return is_one
+
+
+def _few_cubes(
+    names: Sequence[str], formulae: Sequence[Formula], most: int, budget: Budget
+) -> list[Mask] | None:
+    """Return a strict DNF of formulae; None: it has too many cubes."""
+    measure, number = Elimination(), 1
+    if sum(len(reach(formula)) for formula in formulae) > MAX_BESIDE:
+        return None
+    for formula in formulae:
+        number *= measure.size(formula)
+        if number > MAX_BESIDE:
+            return None
+    try:
+        cubes = ByCubes(Component(tuple(names), tuple(formulae), ()), min(MAX_BESIDE, most), budget).cubes
+    except TooManyWorlds:
+        return None
+    return cubes
+
+
+def _under(circuit: Circuit, cubes: Sequence[Mask], budget: Budget) -> Circuit:
+    """Return the circuit of the models that lie in one of these cubes, which exclude one another."""
+    build = Builder(circuit.variables)
+    same = list(range(2 * circuit.variables))
+    bare = build.add(circuit, same)
+    met = 0
+    for true, false in cubes:
+        met |= true | false
+    touched = [bool(met >> (slot >> 1) & 1) for slot in same]
+    starts, parts = circuit.starts.tolist(), circuit.parts.tolist()
+    for gate in range(len(circuit)):
+        touched.append(any(touched[part] for part in parts[starts[gate] : starts[gate + 1]]))
+    made = [-1 if is_met else slot for slot, is_met in zip(bare, touched, strict=True)][len(same) :]
+    branches = []
+    for true, false in cubes:
+        budget.tick()
+        literals, said = list(same), []
+        for v in range(circuit.variables):
+            if (true | false) >> v & 1:
+                value = true >> v & 1
+                said.append(2 * v + value)
+                literals[2 * v + value], literals[2 * v + 1 - value] = build.true, build.false
+        branches.append(build.product([*said, build.add(circuit, literals, made)[circuit.root]]))
+    return build.circuit(build.sum(branches))
 
 
 def _clauses(component: Component, budget: Budget) -> tuple[list[list[int]], int, dict[int, int]]:

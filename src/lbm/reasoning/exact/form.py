@@ -35,6 +35,7 @@ MODEST: Final = 1 << 13
 
 _PATIENCE: Final = 1.0  # seconds for a circuit where there are tables
 _EDGE: Final = 4  # entries of tables that take as long as an edge of a circuit
+_TABLES: Final = 1.0  # seconds for how large tables would be, where there is a circuit
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ class CompiledForm:
                 continue
             tables: int | None = None
             with suppress(TooManyWorlds, NoAnswer):
-                tables = tables_of(component, part.budget).work
+                tables = tables_of(component, part.budget.at_most(_TABLES)).work
             planned.append(PlannedPart("circuit", atoms, tables, part.edges, None))
         return FormPlan(len(self.split.fixed), len(self.split.free), tuple(planned))
 

@@ -279,6 +279,9 @@ def solver(component: Component, how: How, keep: frozenset[str] | None = None) -
     if how.method == "circuit":
         return circuit_of(component, keep, budget)
     eliminating = how.method == "elimination"
+    circuit = None if eliminating else circuit_given(component, keep, budget)
+    if circuit is not None:
+        return circuit
     flat = None if eliminating or not _all_asked(component, keep) else _flat(component, budget)
     if flat is not None:
         return flat
@@ -329,6 +332,9 @@ def count_of(
         return solver(component, how, keep).count(keep)
     if how.method == "elimination":
         return tables_of(component, budget).count()
+    circuit = circuit_given(component, keep, budget)
+    if circuit is not None:
+        return circuit.count()
     flat = _flat(component, budget)
     if flat is not None:
         return flat.count()
@@ -347,6 +353,9 @@ def _summing(component: Component, how: How, scale: int, temperature: float) -> 
     size, budget = len(component.atoms), how.budget
     if how.method == "elimination":
         return tables_of(component, budget)
+    circuit = circuit_given(component, None, budget)
+    if circuit is not None:
+        return circuit
     flat = None if component.soft else _flat(component, budget)
     if flat is not None:
         return flat
@@ -382,6 +391,9 @@ def compiled(
     taken at once, and else a circuit is tried, for as long as tables would take if there are any.
     ``counting``: whole numbers of any size are wanted, which take longer in tables.
     """
+    circuit = circuit_given(component, keep, budget)
+    if circuit is not None:
+        return circuit
     tables: Tables | None = None
     if _all_asked(component, keep):
         with suppress(TooManyWorlds):
@@ -447,8 +459,16 @@ def tables_of(component: Component, budget: Budget) -> Tables:
 def circuit_of(component: Component, keep: frozenset[str] | None, budget: Budget) -> ByCircuit:
     """Return a component as a circuit; those of the last components are kept."""
     kept = None if keep is None or keep.issuperset(component.atoms) else keep.intersection(component.atoms)
-    found = _circuits.get((component, kept), lambda: ByCircuit(component, kept, budget))
+    found = _circuits.get((component, kept), lambda: ByCircuit.of(component, kept, budget))
     return found.within(budget)
+
+
+def circuit_given(component: Component, keep: frozenset[str] | None, budget: Budget) -> ByCircuit | None:
+    """Return a component as a circuit where its formula is one already, as files of circuits have it."""
+    if len(component.atoms) <= FEW or not _all_asked(component, keep):
+        return None
+    found = _circuits.get(("given", component), lambda: ByCircuit.ready(component, budget))
+    return None if found is None else found.within(budget)
 
 
 def _first(component: Component, keep: frozenset[str] | None, limit: int, how: How) -> Words:

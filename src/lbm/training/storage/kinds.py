@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lbm.machine.rbm import Machine
     from lbm.training.learners.classifier import LBMClassifier
 
-_THEORIES: Final = (".lbm", ".cnf", ".wcnf", ".uai")
+_THEORIES: Final = (".lbm", ".cnf", ".wcnf", ".uai", ".nnf", ".ddnnf", ".sdd")
 
 
 def load(path: str | Path) -> Any:
@@ -79,8 +79,9 @@ def load(path: str | Path) -> Any:
 def save(thing: Theory | Machine | LBMClassifier, path: str | Path) -> None:
     """Write a theory, a machine or a fitted classifier to a file, whole or not at all.
 
-    The ending of the name says in which format a theory is written: ``.lbm``, ``.cnf`` or ``.wcnf``. A
-    machine or a classifier may have any name but one of these. The same thing gives the same bytes.
+    The ending of the name says in which format a theory is written: ``.lbm``, ``.cnf``, ``.wcnf`` or, as a
+    circuit, ``.nnf``. A machine or a classifier may have any name but one of these. The same thing gives the
+    same bytes.
 
     Parameters
     ----------
@@ -91,9 +92,14 @@ def save(thing: Theory | Machine | LBMClassifier, path: str | Path) -> None:
     from lbm.knowledge.theory import Theory
 
     if isinstance(thing, Theory):
-        from lbm.knowledge.wire import save_theory
+        if bare_name(path).suffix.lower() in (".nnf", ".ddnnf"):
+            from lbm.reasoning.exact.joined import save_circuit
 
-        save_theory(thing, path)
+            save_circuit(thing, path)
+        else:
+            from lbm.knowledge.wire import save_theory
+
+            save_theory(thing, path)
         return
     from lbm.machine.rbm import Machine
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
 
 from lbm.errors import FileError
 from lbm.views.commands import shared
+
+if TYPE_CHECKING:
+    from lbm.knowledge.theory import Theory
 
 
 def convert_theory(
@@ -21,28 +24,30 @@ def convert_theory(
     to: Annotated[
         str | None,
         shared.one_of(
-            ("lbm", "cnf", "wcnf", "wcnf-old"),
+            ("lbm", "cnf", "wcnf", "wcnf-old", "nnf"),
             "--to",
             "The format, where the name of the output does not say it.",
         ),
     ] = None,
+    seconds: shared.Seconds = 60.0,
     *,
     reading: shared.FileOptions,
     as_json: shared.Json = False,
 ) -> None:
-    """Write a theory in another format: .lbm, DIMACS .cnf, .wcnf (newer form) or wcnf-old.
+    """Write a theory in another format: .lbm, DIMACS .cnf, .wcnf (newer form) or wcnf-old, or .nnf.
 
     Models, counts and weights are kept: formulae that are no clauses get definitional variables, and
-    comments tell scale and offset where weights had to become whole. A circuit (.nnf or .sdd) is written as
-    .nnf. Names such as a.cnf.gz pack what is written.
+    comments tell scale and offset where weights had to become whole. As .nnf a theory without weights is
+    compiled to a circuit, and what is one already (.nnf or .sdd) stays as it is.
 
     With --json: input, output, format, atoms and formulae (their numbers).
     """
     from lbm.knowledge import circuit_files, wire
+    from lbm.knowledge.packed import write_whole
 
-    if file != "-" and circuit_files.is_circuit(file):
-        _convert_circuit(file, output, to, as_json)
-        return
+    named = file if output is None or output == "-" else output
+    if to is None and circuit_files.is_circuit(named) and (named is file or circuit_files.is_nnf(named)):
+        to = "nnf"
     if output is None or output == "-":
         if to is None:
             raise typer.BadParameter("name a format, or a file with -o", param_hint="'--to'")
@@ -50,10 +55,14 @@ def convert_theory(
             raise typer.BadParameter(
                 "the theory itself goes to standard output; name a file with -o", param_hint="'--json'"
             )
-        _print(wire.write_theory(reading.theory(file), to))
+        theory = reading.theory(file)
+        _print(_nnf(theory, seconds) if to == "nnf" else wire.write_theory(theory, to))
         return
     theory = reading.theory(file)
-    wire.save_theory(theory, output, format=to)
+    if to == "nnf":
+        write_whole(output, _nnf(theory, seconds))
+    else:
+        wire.save_theory(theory, output, format=to)
     if as_json:
         shared.say_json(
             {
@@ -66,23 +75,15 @@ def convert_theory(
         )
 
 
-def _convert_circuit(file: str, output: str | None, to: str | None, as_json: bool) -> None:
-    """Write a circuit as .nnf."""
-    from lbm.knowledge.circuit_files import nnf_lines, read_circuit, write_nnf
-    from lbm.knowledge.packed import bare_name
+def _nnf(theory: Theory, seconds: float) -> Iterator[str]:
+    """Return a theory as a circuit, line by line."""
+    from lbm.knowledge.circuit_files import nnf_lines
+    from lbm.reasoning.budget import Budget
+    from lbm.reasoning.exact.joined import circuit_of_theory
 
-    if to is not None:
-        raise typer.BadParameter("a circuit is written as .nnf and nothing else", param_hint="'--to'")
-    if output not in (None, "-") and bare_name(output).suffix.lower() != ".nnf":
-        raise FileError(f"cannot write {output}: expected a name that ends in .nnf, as {file} is a circuit")
-    circuit = read_circuit(file)
-    if output is None or output == "-":
-        _print(nnf_lines(circuit))
-        return
-    write_nnf(circuit, output)
-    if as_json:
-        facts = {"format": "nnf", "atoms": circuit.variables, "formulae": 1}
-        shared.say_json({"input": shared.name_of(file), "output": output, **facts})
+    with shared.working("compiling the theory"):
+        circuit = circuit_of_theory(theory, Budget.of(seconds))
+    return nnf_lines(circuit, atoms=theory.atoms)
 
 
 def _print(pieces: Iterable[str]) -> None:

@@ -49,9 +49,9 @@ def about(
 ) -> None:
     """Logical Boltzmann Machines: knowledge and data as one restricted Boltzmann machine.
 
-    Commands about theories read a file (.lbm, .cnf, .wcnf or .uai, or one packed as .gz, .xz or .bz2) or, as
-    -, standard input; train, predict and rules read tables (.csv or .parquet) and models; induce and saturate
-    read directories of Prolog files.
+    Commands about theories read a file (.lbm, .cnf, .wcnf, .uai, .nnf or .sdd, or one packed as .gz, .xz or
+    .bz2) or, as -, standard input; train, predict and rules read tables (.csv or .parquet) and models;
+    induce and saturate read directories of Prolog files.
     Exit status: 0 answered, 1 answered "no", 2 bad input or usage, 3 no answer within the budget, 130
     interrupted.
     """
@@ -116,7 +116,7 @@ def split_names(names: str | None) -> list[str] | None:
 
 
 File = Annotated[
-    str, Argument(metavar="FILE", help="A theory: .lbm, .cnf, .wcnf or .uai, or - for standard input.")
+    str, Argument(metavar="FILE", help="A theory: .lbm, .cnf, .wcnf, .uai, .nnf, .sdd; - is standard input.")
 ]
 Query = Annotated[str, Argument(metavar="QUERY", help="Any formula, as in 'n -> r'.")]
 Given = Annotated[
@@ -238,15 +238,26 @@ class FileOptions:
         Option("--evidence", metavar="EVID", help="Of a .uai network: the .evid file of what is observed."),
     ] = None
 
+    variables: Annotated[
+        int | None,
+        Option("--variables", min=0, metavar="N", help="Of a circuit: how many, if more than it mentions."),
+    ] = None
+
     def theory(self, file: str) -> Theory:
         """Return the theory in a file."""
-        return read_theory(file, lenient=self.lenient, hard_as_soft=self.hard_as_soft, evidence=self.evidence)
+        return read_theory(
+            file,
+            lenient=self.lenient,
+            hard_as_soft=self.hard_as_soft,
+            evidence=self.evidence,
+            variables=self.variables,
+        )
 
     def network(self, file: str) -> tuple[ValueNetwork, Theory]:
         """Return the network in a file, and the theory it becomes; raise unless it is one."""
         from lbm.knowledge import networks
 
-        data, source, format = _read(file)
+        data, source, format = read_file(file)
         if format != "uai":
             raise FileError(f"expected a network, as --form uai is about one, found another file: {source}")
         network = networks.read_network(data, source=source)
@@ -323,12 +334,17 @@ def options_apart(command: Callable[..., int | None]) -> Callable[..., int | Non
 
 
 def read_theory(
-    file: str, *, lenient: bool, hard_as_soft: bool = False, evidence: str | None = None
+    file: str,
+    *,
+    lenient: bool,
+    hard_as_soft: bool = False,
+    evidence: str | None = None,
+    variables: int | None = None,
 ) -> Theory:
     """Return the theory in a file, or in standard input if it is called ``-``."""
     from lbm.knowledge import wire
 
-    data, source, format = _read(file)
+    data, source, format = read_file(file)
     return wire.read_theory(
         data,
         format=format,
@@ -336,11 +352,12 @@ def read_theory(
         lenient=lenient,
         hard_as_soft=hard_as_soft,
         evidence=_observed(file, evidence),
+        variables=variables,
         warn=warn,
     )
 
 
-def _read(file: str) -> tuple[bytes, str, str]:
+def read_file(file: str) -> tuple[bytes, str, str]:
     """Return the bytes of a file or of standard input, what messages call it, and its format."""
     from lbm.knowledge import wire
     from lbm.knowledge.packed import path_shown, read_whole
