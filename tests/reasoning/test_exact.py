@@ -96,7 +96,10 @@ def for_every_method(test):
     """Run a law with each method; a method may say that it cannot, but not be wrong."""
     blocks = Batches.BLOCK
     for method in METHODS:
-        test(method)
+        try:
+            test(method)
+        except TooManyWorlds as error:
+            assert (method, error.limit) == ("circuit", "FAR")  # noqa: PT017 - where it may refuse
     try:
         Batches.BLOCK = 2
         test("enumeration")
@@ -508,7 +511,7 @@ def test_answers_by_circuits_are_those_of_looking_at_every_world(seed, narrow):
     rng = random.Random(seed)
     clauses, names = random_clauses(rng, 8, rng.randint(5, 12))
     rng.shuffle(names)
-    soft = [(Decimal(rng.choice([-250, 70, 100, 10**12])) / 100, f) for f in random_clauses(rng, 8, 4, 2)[0]]
+    soft = [(Decimal(rng.choice([-250, 70, 100, 10**6])) / 100, f) for f in random_clauses(rng, 8, 4, 2)[0]]
     theory = Theory([*clauses, *soft], atoms=names)
     assert any(isinstance(whole.solver(c, whole.How()), ByCircuit) for c in take_apart(theory).components)
     oracle = Oracle(theory)
@@ -526,6 +529,18 @@ def test_answers_by_circuits_are_those_of_looking_at_every_world(seed, narrow):
     expected = np.array([oracle.chance(atom(name)) for name in names])
     error = np.sqrt(expected * (1 - expected) / 4000)
     assert (abs(drawn.mean(axis=0) - expected) <= 5 * error + 1e-9).all()
+
+
+def test_far_weights_are_summed_exactly_or_refused(monkeypatch):
+    """1e12 beside 3: floats that hold the one lose digits of the other."""
+    theory = Theory([(10**12, "a | b | c"), (3, "a -> b"), (2, "b -> c"), (1, "c -> d"), (1, "~d | a")])
+    for method in ("auto", "enumeration", "elimination"):
+        found = probability(theory, parse("a"), method=method)
+        assert close(found, Oracle(theory).chance(parse("a")))
+    monkeypatch.setattr(whole, "LIMIT", 2)
+    for method in ("auto", "circuit"):
+        with pytest.raises(TooManyWorlds, match="limit FAR"):
+            probability(theory, parse("a"), method=method)
 
 
 def test_circuits_find_no_world_either(narrow):
@@ -647,9 +662,10 @@ def test_small_probabilities_keep_their_digits():
 def test_weights_of_very_different_sizes_neither_hide_nor_drown_one_another(temperature, method):
     theory = Theory.parse(f"{10**9}: a\n0.000000001: b\n-{10**9}: c & a\na | b | c\n0.7: b & ~d")
     oracle = Oracle(theory, temperature=temperature)
-    found = marginals(theory, temperature=temperature, method=method)
-    assert close(found, {name: oracle.chance(atom(name)) for name in theory.atoms})
     assert best_worlds(theory, method=method)[0] == Decimal("1000000000.700000001")
+    if method != "circuit":  # circuits sum in floats, and refuse such weights
+        found = marginals(theory, temperature=temperature, method=method)
+        assert close(found, {name: oracle.chance(atom(name)) for name in theory.atoms})
 
 
 # --- bad input ---------------------------------------------------------------------------------------

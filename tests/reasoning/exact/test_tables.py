@@ -1,6 +1,7 @@
 """Tables of many values give what looking at every world gives, for one row and for many."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, pairwise, product
 
@@ -20,7 +21,7 @@ from lbm.reasoning.exact.rows import unpack
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
 from lbm.reasoning.exact.whole import How
-from tests.oracles import truth
+from tests.oracles import PRECISE, truth
 from tests.strategies import formulae
 
 NAMES = tuple("abcdefg")
@@ -65,9 +66,13 @@ def models(component):
             yield values, sum(w for f, w in component.soft if truth(f, world))
 
 
+def exact(p):
+    return PRECISE.divide(Decimal(p.numerator), Decimal(p.denominator))
+
+
 def seen(world, row, groups):
     """Return what a world is multiplied by: the rule of the docs, one atom after the other."""
-    found = 1.0
+    found = Fraction(1)
     for name, p in row.items():
         group = next((group for group in groups if name in group), ())
         true = next((other for other in group if world[other]), name)
@@ -75,7 +80,7 @@ def seen(world, row, groups):
             if true != name and p == 1:  # seen true, and is not
                 return 0.0
             continue
-        found *= p if world[name] else 1 - p
+        found *= Fraction(p) if world[name] else 1 - Fraction(p)
     return found
 
 
@@ -101,11 +106,15 @@ def test_rows_of_evidence_weigh_worlds(component, rows, temperature):
             assert np.isnan(chance).all()
             continue
         top = max(score for _, score, _ in weights)
-        shares = [p * math.exp((score - top) / temperature) for _, score, p in weights]
-        expected = math.log(math.fsum(shares)) + (top - offset) / temperature
+        shares = [
+            PRECISE.multiply(exact(p), PRECISE.exp(Decimal((score - top) / temperature)))
+            for _, score, p in weights
+        ]
+        expected = float(PRECISE.ln(sum(shares))) + (top - offset) / temperature
         assert log == pytest.approx(expected, rel=1e-9, abs=1e-9)
         ones = np.array([values for values, _, _ in weights]).T
-        assert chance == pytest.approx(ones @ np.array(shares) / math.fsum(shares), rel=1e-9, abs=1e-12)
+        parts = np.array([float(PRECISE.divide(share, sum(shares))) for share in shares])
+        assert chance == pytest.approx(ones @ parts, rel=1e-9, abs=1e-12)
 
 
 @given(components(), st.data())

@@ -434,6 +434,8 @@ class Tables:
         steps: bool,
     ) -> _Swept:
         """Sweep in plain floating point."""
+        if any(table.low <= -_SAFE for table in held):
+            raise _OutOfRange
         found: list[_Summed] = []
         logs = np.zeros(rows)
         for table, summed in self._messages(held, evidence, fixed, add=np.add, scaled=logs):

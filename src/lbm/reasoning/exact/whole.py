@@ -346,11 +346,11 @@ def count_of(
 def _summing(component: Component, how: How, scale: int, temperature: float) -> Solver:
     """Return what sums over the models of a component: by the method asked for, or the first that fits."""
     spread = sum(abs(weight) for _, weight in component.soft)
+    size, budget = len(component.atoms), how.budget
+    if not exponent(spread, scale, temperature) < FAR:
+        return _far(component, how)
     if how.method in ("cubes", "enumeration", "circuit"):
         return solver(component, how)
-    if not exponent(spread, scale, temperature) < FAR:
-        return solver(component, how)
-    size, budget = len(component.atoms), how.budget
     if how.method == "elimination":
         return tables_of(component, budget)
     circuit = circuit_given(component, None, budget)
@@ -368,6 +368,22 @@ def _summing(component: Component, how: How, scale: int, temperature: float) -> 
         if tables.work <= 1 << QUICK:
             return tables
     return Blocks(component, budget)
+
+
+def _far(component: Component, how: How) -> Solver:
+    """Return what keeps best scores apart as whole numbers, where floats would lose small differences."""
+    if how.method in ("cubes", "enumeration"):
+        return _asked_for(component, how)
+    with suppress(TooManyWorlds):
+        if len(component.atoms) > QUICK or how.method == "elimination":
+            return Buckets(component, None, how.budget)
+    if how.method == "auto" and len(component.atoms) <= LIMIT:
+        return Blocks(component, how.budget)
+    raise TooManyWorlds(
+        f"{len(component.atoms)} free atoms: weights whose sum over the temperature is past {FAR:g} (limit "
+        "FAR) are summed up in narrow theories only: raise the temperature, or sample",
+        FAR=int(FAR),
+    )
 
 
 def _compiled(
