@@ -50,6 +50,7 @@ _SAFE: Final = 600.0  # natural logarithm of the largest and of 1 over the small
 _NEAR: Final = 50.0  # that of entries past which messages are scaled
 _WORD: Final = 62  # bits of a number that 64 bits hold with ease
 _DEFINED: Final = 16.0  # entries of all tables, as a power of 2, past which definitions may make fewer
+_TRIED: Final = 6.0  # the same for each formula: trying definitions takes longer with each
 _EASY: Final = 6.0  # size of the tables of a variable, as a power of 2, up to which an order is good enough
 _ROUNDS: Final = 16  # of greedy choice of an order where it is not
 _STEPS: Final = 2_000_000  # of work on them, about a fifth of a second
@@ -632,7 +633,8 @@ def _ordered(component: Component, budget: Budget) -> tuple[Cells, tuple[int, ..
         return cells, _order(cells, budget).variables
     order = _order(plain, budget)
     wide = any(math.prod(plain.sizes[v] for v in cell.scope) > NARROW for cell in plain.cells)
-    if order.cost > _DEFINED and wide:
+    formulae = len(component.hard) + len(component.soft)
+    if order.cost > max(_DEFINED, _TRIED + math.log2(formulae + 1)) and wide:
         with suppress(TooManyWorlds):
             cells = cells_of(component, budget, define=True)
             other = _order(cells, budget)
