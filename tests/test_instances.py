@@ -17,7 +17,6 @@ import pytest
 import lbm
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.wire import load_theory
-from lbm.reasoning.solvers.aside import ganak_installed
 from lbm.relations.problem import load_problem
 from lbm.relations.saturate import saturate_all
 
@@ -28,10 +27,12 @@ QUICK = (
     *("maxsat mpe-pedigree1", "maxsat mpe-Alchemy_11"),
     *("maxsat auctions-paths-60-70 (1 s)", "maxsat spot5-54-log (1 s)", "maxsat mpe-pedigree1 (1 s)"),
     *("maxsat staff-scheduling-1 (1 s)", "maxsat mpe-Alchemy_11 (1 s)"),
-    *("count toybox2", "count axTLS", "count busybox", "count mc2024_track3_131"),
+    *("count toybox2", "count axTLS", "count busybox", "count mc2024_track3_131", "count s1196a_3_2"),
     *(
         "weighted ganak-mode1",
         "uai ChestClinic",
+        "uai Segmentation_11",
+        "uai Segmentation_11 v100",
         "problog coins",
         "problog burglary",
         "problog graph",
@@ -41,21 +42,14 @@ QUICK = (
 )
 SLOW = (
     *("maxsat brock200_4", "maxsat ubcsat-sample", "maxsat cap131-dir", "maxsat t5pm3-7777-spn"),
-    *("count s1196a_3_2", "uai Segmentation_11", "uai Segmentation_11 v100"),
     *("sample jnh-sat", "sample flat200-1"),
 )
 SHORT = {
     "maxsat brock200_4": "a clique of 17 is not always found in 10 seconds",
     "maxsat cap131-dir": "exactly-one groups of many values freeze walks",
-    "count s1196a_3_2": "wants Ganak, the extra `count`",
-    "uai Segmentation_11": "elimination needs tables wider than ours",
-    "uai Segmentation_11 v100": "elimination needs tables wider than ours, and chains do not agree",
     "ilp aleph-trains-train": "a predicate of two arities, shape/1 and shape/2",
 }
 """What is not answered yet, and why; an answer that comes nevertheless is welcome."""
-
-if ganak_installed():
-    del SHORT["count s1196a_3_2"]
 
 PATIENCE = 300
 """Seconds after which a command has no end, on the busiest machine."""

@@ -25,8 +25,8 @@ from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.exact.apart import split_of
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.search import routes
-from lbm.reasoning.search.annealed import anneal, of_clauses, of_split
+from lbm.reasoning.search import annealed, routes
+from lbm.reasoning.search.annealed import anneal, of_clauses, of_split, unsettled_of
 from lbm.reasoning.search.harvest import harvest
 from tests.strategies import formulae, theories
 
@@ -321,3 +321,15 @@ def test_the_best_world_of_a_file_of_clauses_is_found_without_a_formula(atoms, n
     found = lbm.best(theory, seconds=20, seed=0)
     assert theory.is_model(found.world)
     assert theory.score(found.world) == found.score
+
+
+@pytest.mark.parametrize("atoms", [65, 129, 600])
+def test_no_bit_sliced_chain_is_run_by_python_itself(atoms, monkeypatch):
+    """One sweep of them may then take a minute, without a look at the clock; chains in lanes run instead."""
+    monkeypatch.setattr(annealed, "runs_compiled", lambda _: False)
+    monkeypatch.setattr(annealed, "advance_sliced", lambda *_, **__: pytest.fail("it is not compiled"))
+    theory = packed(random_clauses(atoms, 3 * atoms, seed=1), atoms)
+    landscape = unsettled_of(Problem(theory), NO_LIMIT, pure=False)
+    assert landscape is not None
+    found = anneal(landscape, 0, 0)
+    assert any(Problem(theory).is_model(world) for world in found.worlds)

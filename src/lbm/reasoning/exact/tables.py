@@ -50,7 +50,6 @@ _SAFE: Final = 600.0  # natural logarithm of the largest and of 1 over the small
 _NEAR: Final = 50.0  # that of entries past which messages are scaled
 _WORD: Final = 62  # bits of a number that 64 bits hold with ease
 _DEFINED: Final = 16.0  # entries of all tables, as a power of 2, past which definitions may make fewer
-_TRIED: Final = 6.0  # the same for each formula: trying definitions takes longer with each
 _EASY: Final = 6.0  # size of the tables of a variable, as a power of 2, up to which an order is good enough
 _ROUNDS: Final = 16  # of greedy choice of an order where it is not
 _STEPS: Final = 2_000_000  # of work on them, about a fifth of a second
@@ -630,28 +629,37 @@ def _ordered(component: Component, budget: Budget) -> tuple[Cells, tuple[int, ..
         plain = cells_of(component, budget)
     if plain is None:
         cells = cells_of(component, budget, define=True)
-        return cells, _order(cells, budget).variables
-    order = _order(plain, budget)
-    wide = any(math.prod(plain.sizes[v] for v in cell.scope) > NARROW for cell in plain.cells)
-    formulae = len(component.hard) + len(component.soft)
-    if order.cost > max(_DEFINED, _TRIED + math.log2(formulae + 1)) and wide:
+        return cells, _order(cells, _first_order(cells, budget), budget).variables
+    found = _first_order(plain, budget)
+    # The entries of one table each, as in networks, are no parts of formulae that could be taken apart.
+    wide = any(cell.entries > max(NARROW, 2 * cell.formulae) for cell in plain.cells)
+    if wide and found.cost > _DEFINED:
         with suppress(TooManyWorlds):
             cells = cells_of(component, budget, define=True)
-            other = _order(cells, budget)
-            if other.cost < order.cost:
-                return cells, other.variables
-    return plain, order.variables
+            other = _first_order(cells, budget)
+            if other.cost < found.cost:
+                return cells, _order(cells, other, budget).variables
+    return plain, _order(plain, found, budget).variables
 
 
-def _order(cells: Cells, budget: Budget) -> EliminationOrder:
-    """Return a good order of elimination: more than one is tried where that may save work."""
-    sizes = [math.log2(size) for size in cells.sizes]
-    scopes = [cell.scope for cell in cells.cells]
-    found = elimination_order(scopes, sizes, budget=budget)
-    if found.cost <= _EASY + math.log2(len(sizes) + 1):
-        return found
+def _first_order(cells: Cells, budget: Budget) -> EliminationOrder:
+    """Return a good order of elimination, quickly found."""
+    scopes, sizes = _shape(cells)
+    return elimination_order(scopes, sizes, budget=budget)
+
+
+def _order(cells: Cells, first: EliminationOrder, budget: Budget) -> EliminationOrder:
+    """Return the best of several orders where that may save work."""
+    scopes, sizes = _shape(cells)
+    if first.cost <= _EASY + math.log2(len(sizes) + 1):
+        return first
     found = elimination_order(scopes, sizes, rounds=_ROUNDS, steps=_STEPS, budget=budget)
     return banded_order(scopes, sizes, most=found.cost, budget=budget) or found
+
+
+def _shape(cells: Cells) -> tuple[list[tuple[int, ...]], list[float]]:
+    """Return the scopes of cells, and how large their variables are as powers of 2."""
+    return [cell.scope for cell in cells.cells], [math.log2(size) for size in cells.sizes]
 
 
 def _sum_over(table: NDArray[Any], axes: Sequence[int]) -> NDArray[Any]:

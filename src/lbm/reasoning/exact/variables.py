@@ -66,12 +66,19 @@ class TableCell:
     """What formulae say of some variables together: an axis for each of them, in order.
 
     ``allowed``: where the hard ones are true, None: everywhere. ``scores``: the sum of the weights of the
-    true soft ones, whole numbers; None: 0 everywhere.
+    true soft ones, whole numbers; None: 0 everywhere. ``formulae``: how many they are.
     """
 
     scope: tuple[int, ...]
     allowed: Bools | None
     scores: Array | None
+    formulae: int
+
+    @property
+    def entries(self) -> int:
+        """How large its table is."""
+        table = self.allowed if self.scores is None else self.scores
+        return 1 if table is None else table.size
 
     @property
     def spread(self) -> int:
@@ -287,7 +294,7 @@ class _Making:
             if allowed is not None and allowed.all():
                 allowed = None
             if allowed is not None or scores is not None:
-                cells.append(TableCell(scope, allowed, scores))
+                cells.append(TableCell(scope, allowed, scores, len(said)))
         return Cells(tuple(self.variables), tuple(cells), self.place)
 
 

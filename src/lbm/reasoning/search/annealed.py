@@ -19,6 +19,7 @@ from lbm.reasoning.engine.lanes import Lanes, Weights, advance, random_states, w
 from lbm.reasoning.engine.lanes import start as begin
 from lbm.reasoning.engine.network import LANES, GateNetwork, network_of, network_of_clauses
 from lbm.reasoning.engine.presolve import Presolved, presolve
+from lbm.reasoning.engine.ready import runs_compiled
 from lbm.reasoning.engine.schedule import HELD, held, ladder, rising
 from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, kept, random_rows, sliced_of, unpack
 from lbm.reasoning.exact.apart import Split, split_of
@@ -220,14 +221,15 @@ def _satisfy(
 ) -> Round:
     """Do one round where nothing is soft: chains are held where they pass from valley to valley.
 
-    Clauses run in 512 bit-sliced chains, anything else in 64.
+    Clauses run in 512 bit-sliced chains, anything else in 64; so do clauses where nothing is compiled, since
+    one sweep of bit-sliced chains may then take a minute, and nobody looks at the clock in between.
     """
     network = unsettled.network
     weights = weights_of(network, 1.0)
     sweeps = min(_HELD_SWEEPS[0] << min(number, 30), _HELD_SWEEPS[1])
     betas = held(0.1 * HELD / weights.unit, HELD / weights.unit, sweeps)
     whole = unsettled.part.max(initial=0) == 0  # else each part is taken from the chain that has it best
-    bits = sliced_of(network, weights) if whole else None
+    bits = sliced_of(network, weights) if whole and runs_compiled("sliced") else None
     done = 0
     worlds: list[list[bool]] = []
     if bits is not None:
