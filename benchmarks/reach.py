@@ -77,7 +77,7 @@ def grid(size: int, hard: bool) -> str:
     pairs = [[f"x{i}_{j}" for i, j in pair] for pair in near if max(pair[1]) < size]
     if hard:
         return "\n".join(f"~{one} | ~{other}" for one, other in pairs)
-    lines = [f"{rng.randint(-9, 9)}: x{i}_{j}" for i, j in places]
+    lines = [f"{rng.choice((-1, 1)) * rng.randint(1, 9)}: x{i}_{j}" for i, j in places]
     return "\n".join([*lines, *(f"{rng.randint(1, 9)}: {one} <-> {other}" for one, other in pairs)])
 
 
