@@ -141,6 +141,51 @@ def test_answers_of_two_sides_agree_or_not_or_cannot_be_compared(repeated):
     assert repeated.same([None, 0.5], ["undecided", 0.5]) is None
 
 
+def test_adding_in_columns_is_addition(problems):
+    theory = lbm.Theory.parse(problems.column_addition(1, "t"))
+    assert lbm.count(theory) == 100
+    for world in lbm.models(theory):
+        x, y, total = (next(v for v in range(10) if world[f"t{name}0_{v}"]) for name in "xys")
+        assert x + y == total + 10 * world["tcarry1"]
+    given = " & ".join(f"x{at}_{7} & y{at}_{v}" for at, v in enumerate((5, 2)))
+    longer = lbm.Theory.parse(problems.column_addition(2))
+    assert lbm.entails(longer, problems.total_is(77 + 25, 2), given=given)
+    assert lbm.ask(longer, problems.total_is(77 + 26, 2), given=given).status == "refuted"
+
+
+@pytest.mark.parametrize("kind", ["pairwise", "bayesian"])
+def test_plain_elimination_and_theories_of_generated_networks_agree_with_looking_at_every_world(
+    problems, kind
+):
+    from measuring.plain import elimination
+
+    from lbm.knowledge.networks import network_theory, read_network
+
+    text = (
+        problems.pairwise_network(5, 3, 8, seed=1)
+        if kind == "pairwise"
+        else problems.bayesian_network(5, 3, 2, 3, seed=1)
+    )
+    network = read_network(text.encode())
+    factors = [
+        (each.scope, np.array(each.entries, float).reshape([3] * len(each.scope))) for each in network.tables
+    ]
+    whole = np.ones([3] * 5)
+    for scope, table in factors:
+        ordered = table.transpose(np.argsort(scope))
+        whole = whole * ordered.reshape([3 if v in scope else 1 for v in range(5)])
+    for order in ([0, 1, 2, 3, 4], [3, 0, 4, 2, 1]):
+        log_z, chances = elimination(network.sizes, factors, order)
+        assert log_z == pytest.approx(np.log(whole.sum()), abs=1e-12)
+        for v in range(5):
+            expected = whole.sum(axis=tuple(u for u in range(5) if u != v)) / whole.sum()
+            np.testing.assert_allclose(chances[v], expected, rtol=1e-12)
+    theory = network_theory(network)
+    assert lbm.log_partition(theory) == pytest.approx(log_z, abs=1e-9)
+    for mine, plain in zip(network.chances(lbm.marginals(theory)), chances, strict=True):
+        np.testing.assert_allclose(mine, plain, rtol=1e-9)
+
+
 def test_quartiles_are_values_that_occur_and_what_never_happened_is_past_them(results):
     rng = random.Random(0)
     for number in range(1, 12):

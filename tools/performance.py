@@ -26,7 +26,7 @@ RESULTS = BENCHMARKS / "results"
 PAGE = ROOT / "docs" / "performance.md"
 SCRIPTS = (
     *("maxsat3", "maxsat2", "sat", "sampling", "structured", "updates", "connectives", "memory", "start"),
-    *("training", "knowledge_curve", "saturation"),
+    *("compiled", "reach", "training", "knowledge_curve", "saturation"),
 )
 UNFINISHED = 3  # how a script ends that has instances left
 

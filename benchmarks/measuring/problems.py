@@ -5,6 +5,7 @@ Everything depends on its numbers only: the same call gives the same problem eve
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -305,3 +306,79 @@ def describe(theory: Any) -> str:
     """Return the size of a theory in words."""
     hard = sum(statement.weight is None for statement in theory)
     return f"{len(theory.atoms):,} atoms, {hard:,} hard and {len(theory) - hard:,} soft formulae"
+
+
+# --- networks ----------------------------------------------------------------------------------------
+
+
+def pairwise_network(variables: int, values: int, edges: int, *, seed: int) -> str:
+    """Return a Markov network in the UAI format: a table for each variable, and for each of random edges.
+
+    The first edges make a cycle through all variables. Entries are exp(x), x uniform between -1 and 1.
+    """
+    rng = random.Random(f"network {variables} {values} {edges} {seed}")
+    chosen = {(i, i + 1) for i in range(variables - 1)} | {(0, variables - 1)}
+    while len(chosen) < edges:
+        a, b = rng.sample(range(variables), 2)
+        chosen.add((min(a, b), max(a, b)))
+    scopes: list[tuple[int, ...]] = [*((i,) for i in range(variables)), *sorted(chosen)]
+    lines = ["MARKOV", str(variables), " ".join([str(values)] * variables), str(len(scopes))]
+    lines += [" ".join(map(str, (len(scope), *scope))) for scope in scopes]
+    for scope in scopes:
+        entries = [f"{math.exp(rng.uniform(-1, 1)):.6f}" for _ in range(values ** len(scope))]
+        lines += [str(len(entries)), " ".join(entries)]
+    return "\n".join(lines) + "\n"
+
+
+def bayesian_network(variables: int, values: int, parents: int, near: int, *, seed: int) -> str:
+    """Return a Bayesian network in the UAI format: each variable has parents among the ``near`` before it."""
+    rng = random.Random(f"bayes {variables} {values} {parents} {near} {seed}")
+    scopes, tables = [], []
+    for i in range(variables):
+        before = range(max(0, i - near), i)
+        above = sorted(rng.sample(before, min(parents, len(before))))
+        scopes.append((*above, i))
+        rows = []
+        for _ in range(values ** len(above)):
+            shares = [rng.randint(1, 97) for _ in range(values)]
+            rows += [f"{share / sum(shares):.6f}" for share in shares]
+        tables.append(rows)
+    lines = ["BAYES", str(variables), " ".join([str(values)] * variables), str(variables)]
+    lines += [" ".join(map(str, (len(scope), *scope))) for scope in scopes]
+    for rows in tables:
+        lines += [str(len(rows)), " ".join(rows)]
+    return "\n".join(lines) + "\n"
+
+
+# --- numbers of several digits -----------------------------------------------------------------------
+
+
+def column_addition(digits: int, mark: str = "") -> str:
+    """Return a + b = s as people add: a digit is exactly one of ten atoms, and carries are atoms.
+
+    ``x2_7`` says that digit 2 of the first number, counted from the last one, is 7; the others are y and s.
+    ``mark`` stands before all names, so that a theory was not met before.
+    """
+    lines = [f"~{mark}carry0"]
+    for place in range(digits):
+        lines += [f"exactly(1, {', '.join(digit_atoms(name, place, mark))})" for name in "xys"]
+        one, other, below = (digit_atoms(name, place, mark) for name in "xys")
+        carried, further = f"{mark}carry{place}", f"{mark}carry{place + 1}"
+        for x in range(10):
+            for y in range(10):
+                for carry in (0, 1):
+                    total = x + y + carry
+                    said = f"{one[x]} & {other[y]} & {carried if carry else '~' + carried}"
+                    lines.append(f"{said} -> {below[total % 10]} & {further if total > 9 else '~' + further}")
+    return "\n".join(lines) + "\n"
+
+
+def digit_atoms(name: str, place: int, mark: str = "") -> list[str]:
+    """Return the ten atoms of a digit."""
+    return [f"{mark}{name}{place}_{value}" for value in range(10)]
+
+
+def total_is(number: int, digits: int, mark: str = "") -> str:
+    """Return the formula that the sum is this number."""
+    literals = [digit_atoms("s", place, mark)[number // 10**place % 10] for place in range(digits)]
+    return " & ".join([*literals, f"{'' if number >= 10**digits else '~'}{mark}carry{digits}"])

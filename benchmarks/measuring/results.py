@@ -23,7 +23,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
-    "numpy numba scipy python-sat ortools dwave-samplers dimod pytoulbar2 pycmsgen pyganak scikit-learn torch"
+    "numpy numba scipy python-sat ortools dwave-samplers dimod pytoulbar2 pycmsgen pyganak pysdd "
+    "klaycircuits scikit-learn torch"
 ).split()
 
 Row = dict[str, Any]

@@ -674,3 +674,21 @@ def test_marginals_asked_for_again_are_those_of_the_first_time(theory, data):
             continue
         for name, chance in reasoner.marginals(given=said).items():
             assert chance == pytest.approx(oracle.chance(atom(name)), abs=1e-9)
+
+
+def test_marginals_of_what_no_row_tells_of_are_worked_out_once(monkeypatch):
+    made, every = [], Tables.all_marginals
+
+    def counted(self, scale, temperature, weights):
+        made.append(len(self.component.atoms))
+        return every(self, scale, temperature, weights)
+
+    monkeypatch.setattr(Tables, "all_marginals", counted)
+    reasoner = Reasoner(Theory.parse("1: a -> b\n2: c -> d\nd -> e"))
+    for column in ([1, 0], [0.25], [NAN, 0.5, 1]):
+        found = reasoner.marginals(given={"a": column})
+        alone = [reasoner.marginals(given={"a": [value]})["d"][0] for value in column]
+        assert found["d"].tolist() == alone
+    assert made.count(3) == 1
+    reasoner.marginals(given={"a": [1]}, temperature=2)
+    assert made.count(3) == 2

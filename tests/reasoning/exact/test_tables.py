@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import lbm
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import atleast, atmost, atom, atoms_of, cardinality, disjunction, exactly
 from lbm.knowledge.parser import parse
@@ -204,6 +205,11 @@ def test_a_table_past_the_limit_is_refused_with_its_size(monkeypatch):
     assert made.count() == 13
     with pytest.raises(TooManyWorlds, match="limit MAX_REMEMBERED"):
         made.marginals(1, 1.0)
+
+
+def test_a_formula_whose_table_no_float_could_count_is_counted_by_its_parts():
+    size = 1100
+    assert lbm.count(lbm.Theory.parse(" ^ ".join(f"x{i}" for i in range(size)))) == 1 << (size - 1)
 
 
 def test_groups_are_found_in_formulae_and_in_clauses():

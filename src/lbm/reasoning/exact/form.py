@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +27,7 @@ from lbm.reasoning.exact.circuits import ByCircuit
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.variables import groups_of
 from lbm.reasoning.exact.whole import circuit_of, compiled, tables_of
+from lbm.reasoning.problem import Known
 
 SHOWN: Final = 20
 """Components that a plan prints."""
@@ -35,6 +37,7 @@ MODEST: Final = 1 << 13
 
 _PATIENCE: Final = 1.0  # seconds for a circuit where there are tables
 _EDGE: Final = 4  # entries of tables that take as long as an edge of a circuit
+_UNSEEN: Final = 1024  # components whose marginals without evidence are kept
 _TABLES: Final = 1.0  # seconds for how large tables would be, where there is a circuit
 
 
@@ -145,6 +148,7 @@ class CompiledForm:
         if groups is None:
             groups = [group for component in split.components for group in groups_of(component)]
         self.groups = groups
+        self._unseen = Known(_UNSEEN)  # marginals, by component of which nothing was seen
 
     @property
     def plan(self) -> FormPlan:
@@ -190,8 +194,10 @@ class CompiledForm:
             if name in weights:
                 with np.errstate(invalid="ignore"):
                     table[:, place[name]] = weights[name][:, 1] / weights[name].sum(axis=1)
-        for component, part in zip(self.split.components, self.parts, strict=True):
-            offset, more, found = part.all_marginals(self.split.scale, temperature, _some(weights, component))
+        for number, (component, part) in enumerate(zip(self.split.components, self.parts, strict=True)):
+            some = _some(weights, component)
+            every = partial(part.all_marginals, self.split.scale, temperature, some)
+            offset, more, found = every() if some else self._unseen.get((number, temperature), every)
             score += offset
             logs = logs + more
             table[:, [place[name] for name in component.atoms]] = found

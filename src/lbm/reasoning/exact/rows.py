@@ -48,6 +48,11 @@ def _about(number: int) -> str:
     return f"{digits[0]}.{digits[1:4]}e{len(digits) - 1}"
 
 
+def rounded(number: int) -> str:
+    """Return a number with three digits that count, however large it is."""
+    return f"{float(number):.3g}" if number.bit_length() <= 1000 else _about(number)
+
+
 def how_many(size: int) -> str:
     """Return the number of worlds over ``size`` atoms, as a message shows it."""
     return str(1 << size) if size <= 64 else f"2^{size}"

@@ -30,7 +30,7 @@ from lbm.errors import TooManyWorlds
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
 from lbm.reasoning.exact.orders import EliminationOrder, banded_order, elimination_order
-from lbm.reasoning.exact.rows import Array, Words, check_room, few, sort_rows, words_for
+from lbm.reasoning.exact.rows import Array, Words, check_room, few, rounded, sort_rows, words_for
 from lbm.reasoning.exact.variables import NARROW, Cells, TableCell, cells_of
 from lbm.reasoning.problem import Known
 
@@ -138,7 +138,7 @@ class Tables:
         if self.largest > MAX_TABLE:
             raise TooManyWorlds(
                 f"elimination of {len(component.atoms)} free atoms needs a table of about "
-                f"{float(self.largest):.3g} entries, more than {MAX_TABLE} (limit MAX_TABLE): "
+                f"{rounded(self.largest)} entries, more than {MAX_TABLE} (limit MAX_TABLE): "
                 "give more evidence, or sample",
                 MAX_TABLE=MAX_TABLE,
             )
@@ -387,7 +387,7 @@ class Tables:
         largest, work, remembered = self._entries(_fixed(evidence))
         if steps and remembered > MAX_REMEMBERED:
             raise TooManyWorlds(
-                f"elimination of {len(self.order)} variables would remember {float(remembered):.3g} "
+                f"elimination of {len(self.order)} variables would remember {rounded(remembered)} "
                 f"entries of its tables, more than {MAX_REMEMBERED} (limit MAX_REMEMBERED): ask for a count "
                 "or one probability, or sample",
                 MAX_REMEMBERED=MAX_REMEMBERED,

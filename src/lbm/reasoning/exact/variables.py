@@ -25,7 +25,7 @@ from lbm.reasoning.assign import reach
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component
 from lbm.reasoning.exact.blocks import truth_table
-from lbm.reasoning.exact.rows import Array
+from lbm.reasoning.exact.rows import Array, rounded
 
 MAX_CELL: Final = 1 << 20
 """Entries of the table of one formula, past which its parts are defined (Tseitin) instead."""
@@ -167,7 +167,7 @@ def cells_of(component: Component, budget: Budget, *, define: bool = False) -> C
                 making.count(formula, literals, weight)
         elif entries > MAX_CELL:
             raise TooManyWorlds(
-                f"a formula of {len(names)} atoms has a table of {float(entries):.3g} entries, more than "
+                f"a formula of {len(names)} atoms has a table of {rounded(entries)} entries, more than "
                 f"{MAX_CELL} (limit MAX_CELL)",
                 MAX_CELL=MAX_CELL,
             )
