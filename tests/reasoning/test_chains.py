@@ -699,7 +699,7 @@ def test_chains_given_evidence_are_the_plain_ones_on_both_energies_and_penalties
     theory, data, method, sparse
 ):
     machine = translate(theory, method=method, epsilon=0.25)
-    assume(0 < len(machine.atoms) <= 11)
+    assume(machine.declared and len(machine.atoms) <= 11)
     evidence = data.draw(formulae(machine.declared))
     plain = SumTarget(
         FreeEnergyTarget(machine, 3.0, 2.0), score_target(machine.declared, [evidence], [], PENALTY)

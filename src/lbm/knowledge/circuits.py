@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lbm.arrays import Ints
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from lbm.arrays import Ints
 
 PRODUCT: Final = 0
 """A gate that is true where all its parts are (a conjunction); without parts it is always true."""
