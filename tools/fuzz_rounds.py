@@ -131,8 +131,8 @@ def run_examples(file: Path, seed: int, end: float) -> tuple[str, list[str]]:
                 said, _ = process.communicate()
     lines = said.splitlines()
     failed = [line for line in lines if line.startswith(("FAILED", "ERROR "))]
-    # 2: interrupted; 5: no such test
-    if process.returncode not in (0, 2, 5) and not killed and not failed:
+    # 2: interrupted; 5: no such test; ended by our signal, where it came when all was done
+    if process.returncode not in (0, 2, 5, -signal.SIGINT) and not killed and not failed:
         failed = [f"exit {process.returncode}: {' '.join(lines[-3:])}"]
     last = next((line.strip("= ") for line in reversed(lines) if line.strip()), "nothing")
     return last, [

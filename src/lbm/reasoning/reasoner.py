@@ -90,6 +90,9 @@ _ONE: Final = (str, Formula, type(None))  # evidence that is no table
 SECONDS: Final = 60.0
 """Time for an answer, where none is given."""
 
+TRYING: Final = 10.0
+"""Seconds that an exact answer is tried for where chains could give another."""
+
 FEW: Final = 256
 """Models up to which the first ones are looked for by a SAT solver, and never counted."""
 
@@ -146,7 +149,8 @@ class _Asked:
     ) -> _T:
         """Return an exact answer or, if that is too much or not wanted, another one, told the reason.
 
-        Where both are allowed, the exact one has half of the time. It may be that of a rival.
+        Where both are allowed, the exact one has half of the time, and TRYING at most: what is hopeless shows
+        it late, and chains answer in seconds. It may be that of a rival.
         """
         note = ""
         if self.method in ("auto", "exact"):
@@ -154,7 +158,7 @@ class _Asked:
                 rival = rival or Rival(None, self.budget)
                 if self.method == "exact":
                     return rival.first(exactly, self.budget)
-                return rival.first(exactly, self.budget.half(), PATIENCE)
+                return rival.first(exactly, self.budget.half().at_most(TRYING), PATIENCE)
             except (TooManyWorlds, NoAnswer) as error:
                 if self.method == "exact":
                     raise
