@@ -23,7 +23,7 @@ from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.exact.orders import banded_order, elimination_order
 from lbm.reasoning.solvers.sat import solving
 
-MAX_EDGES: Final = 4_000_000
+MAX_EDGES: Final = 1_000_000
 """Edges of a circuit up to which clauses are compiled."""
 
 MAX_CONNECTED: Final = 10_000
