@@ -246,3 +246,12 @@ def test_circuits_give_the_best_few_worlds_best_first(component, most):
         found = [tuple(row) for row in unpack(rows, len(NAMES)).tolist()]
         assert len(set(found)) == len(found)
         assert [scores[world] for world in found] == expected[:most]
+
+
+def test_evidence_that_leaves_a_weight_below_the_range_of_floats_loses_no_digit():
+    """exp(-732) is subnormal: as a plain float it keeps five digits."""
+    component = Component(("a", "g"), (), ((atom("a"), 2), (~atom("g"), -732), (atom("a") | atom("g"), 1)))
+    offset, logs = Tables(component, NO_LIMIT).log_sums(
+        1, 1.0, EvidenceRows(("g",), np.array([[0.0]])).weights([])
+    )
+    assert offset + logs[0] == pytest.approx(-732 + math.log(1 + math.exp(3)), abs=1e-12)
