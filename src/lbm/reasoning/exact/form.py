@@ -74,13 +74,13 @@ class EvidenceRows:
             true[sure.sum(axis=0) > sure] = 0.0  # where another is sure
             for i, name in enumerate(group):
                 found[name] = np.stack([np.ones(len(self)), true[i]]).T
-        for name, i in place.items():
-            if name not in found:
-                pair = np.empty((2, len(self)))  # rows last, as passes have them
-                pair[1] = self.values[:, i]
-                pair[0] = 1.0 - pair[1]
-                pair[:, np.isnan(pair[1])] = 1.0
-                found[name] = pair.T
+        alone = [i for name, i in place.items() if name not in found]
+        pairs = np.empty((2, len(alone), len(self)))  # rows last, as passes have them
+        pairs[1] = self.values[:, alone].T
+        np.subtract(1.0, pairs[1], out=pairs[0])
+        pairs[np.isnan(pairs)] = 1.0
+        for k, i in enumerate(alone):
+            found[self.names[i]] = pairs[:, k].T
         return found
 
 

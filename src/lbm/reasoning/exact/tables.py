@@ -48,6 +48,9 @@ _AT_ONCE: Final = 1 << 23  # entries of the tables of all rows that are worked o
 _FEW: Final = 16  # rows of large tables below which it is faster to take one row at a time
 _SAFE: Final = 600.0  # natural logarithm of the largest and of 1 over the smallest entry that is in range
 _NEAR: Final = 50.0  # that of entries past which messages are scaled
+_JOINED: Final = 256  # entries of a table up to which those that meet are joined once and for all
+_LEAST: Final = 1e-300  # less than any sum that is not 0
+_MOST: Final = 1e300  # more than any logarithm
 _WORD: Final = 62  # bits of a number that 64 bits hold with ease
 _DEFINED: Final = 16.0  # entries of all tables, as a power of 2, past which definitions may make fewer
 _EASY: Final = 6.0  # size of the tables of a variable, as a power of 2, up to which an order is good enough
@@ -336,15 +339,34 @@ class Tables:
         """Return the cells as weights, 1 at most, as logarithms, and what scores these are relative to."""
 
         def make() -> tuple[list[_Held], list[_Held], int]:
-            plain, logs, offset = [], [], 0
+            logs, offset = [], 0
             for cell in self.cells.cells:
                 made, top = self._weight(cell, scale, temperature)
                 logs.append(made)
-                plain.append(_Held(made.scope, np.exp(made.values), made.low))
                 offset += top
+            logs = self._joined(logs)
+            plain = [_Held(made.scope, np.exp(made.values), made.low) for made in logs]
             return plain, logs, offset
 
         return self._weighed.get((scale, temperature), make)
+
+    def _joined(self, logs: Sequence[_Held]) -> list[_Held]:
+        """Return the product of the tables that meet where the same variable goes, as long as it is small."""
+        found: list[_Held] = []
+        last: dict[int, int] = {}
+        for table in sorted(logs, key=lambda table: table.values.size):
+            first = table.scope[0]
+            if first in last:
+                before = found[last[first]]
+                scope = tuple(sorted({*before.scope, *table.scope}, key=self.turn.__getitem__))
+                entries = math.prod([self.sizes[v] for v in scope])
+                if entries <= max(_JOINED, before.values.size, table.values.size):
+                    made = self._product(scope, [before, table], np.add)
+                    found[last[first]] = _Held(scope, made.values, before.low + table.low)
+                    continue
+            last[first] = len(found)
+            found.append(table)
+        return found
 
     def _weight(self, cell: TableCell, scale: int, temperature: float) -> tuple[_Held, int]:
         """Return a cell's logarithms, 0 at most, and its best score."""
@@ -383,7 +405,7 @@ class Tables:
 
     def _rows(self, scale: int, temperature: float, weights: Weights, *, steps: bool) -> Iterator[_Swept]:
         """Yield what is found for the rows of weights, some rows at a time."""
-        evidence = self._by_variable(weights)
+        evidence = _spread(self._by_variable(weights))
         largest, work, remembered = self._entries(_fixed(evidence))
         if steps and remembered > MAX_REMEMBERED:
             raise TooManyWorlds(
@@ -394,8 +416,11 @@ class Tables:
             )
         rows = max((table.shape[1] for table in evidence.values()), default=1)
         each = max(1, _AT_ONCE // max(1, remembered + work if steps else 4 * largest))
+        variables = [*evidence]
+        says = np.array([(table != 1).any(axis=0) for table in evidence.values()]).reshape(-1, rows)
         for part in slices(rows, each if each >= _FEW else 1):
-            some = {v: table[:, part] if table.shape[1] == rows else table for v, table in evidence.items()}
+            told = np.flatnonzero(says[:, part].any(axis=1)).tolist()
+            some = {variables[i]: evidence[variables[i]][:, part] for i in told}
             yield self._swept(scale, temperature, some, part.stop - part.start, steps=steps)
 
     def _entries(self, fixed: Container[int]) -> tuple[int, int, int]:
@@ -441,9 +466,7 @@ class Tables:
         for table, summed in self._messages(held, evidence, fixed, add=np.add, scaled=logs):
             if steps and table.scope:
                 part = table.values[1:] if len(table.values) == 2 else table.values
-                with np.errstate(invalid="ignore"):
-                    chance = part / summed
-                np.nan_to_num(chance, copy=False, nan=0.0)
+                chance = part / np.maximum(summed, _LEAST)  # 0 of nothing
                 found.append(_Summed(table.scope[0], table.scope[1:], chance))
             if summed.ndim == 1:
                 with np.errstate(divide="ignore"):
@@ -466,9 +489,7 @@ class Tables:
         for table, summed in sums:
             if steps and table.scope:
                 part = table.values[1:] if len(table.values) == 2 else table.values
-                with np.errstate(invalid="ignore"):
-                    chance = np.exp(part - summed)
-                np.nan_to_num(chance, copy=False, nan=0.0)
+                chance = np.exp(part - np.maximum(summed, -_MOST))  # 0 of nothing
                 found.append(_Summed(table.scope[0], table.scope[1:], chance))
             if summed.ndim == 1:
                 logs += summed
@@ -577,15 +598,18 @@ class Tables:
                 waiting[step.scope[0]] -= 1
                 if not waiting[step.scope[0]]:
                     del joint[step.scope[0]]
-            part = step.chance * given
+            chance = step.chance
             if sizes[step.variable] == 2:
-                true = part[0].sum(axis=tuple(range(part.ndim - 2)))
-                each[step.variable] = np.stack([1.0 - true, true])
+                part = np.empty((2, *np.broadcast_shapes(chance.shape[1:], given.shape)))
+                np.multiply(chance[0], given, out=part[1])
+                true = part[1].sum(axis=tuple(range(part.ndim - 2)))
+                each[step.variable] = np.array([1.0 - true, true])
+                if waiting[step.variable]:
+                    np.subtract(given, part[1], out=part[0])
             else:
+                part = chance * given
                 each[step.variable] = part.sum(axis=tuple(range(1, part.ndim - 1)))
             if waiting[step.variable]:
-                if sizes[step.variable] == 2:
-                    part = np.concatenate([(given - part[0])[None], part])
                 joint[step.variable] = (step.variable, *step.scope), part
         found = np.empty((rows, len(self.component.atoms)))
         for i, name in enumerate(self.component.atoms):
@@ -600,7 +624,17 @@ def _fixed(evidence: Mapping[int, Array]) -> dict[int, Ints]:
     return {
         variable: table.argmax(axis=0)
         for variable, table in evidence.items()
-        if (np.count_nonzero(table, axis=0) <= 1).all()
+        # Most are told by their first row.
+        if np.count_nonzero(table[:, 0]) <= 1 and (np.count_nonzero(table, axis=0) <= 1).all()
+    }
+
+
+def _spread(evidence: Mapping[int, Array]) -> dict[int, Array]:
+    """Return evidence with as many rows for each variable as for that with most."""
+    rows = max((table.shape[1] for table in evidence.values()), default=1)
+    return {
+        variable: table if table.shape[1] == rows else np.repeat(table, rows, axis=1)
+        for variable, table in evidence.items()
     }
 
 
