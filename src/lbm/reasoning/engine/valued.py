@@ -70,7 +70,7 @@ class Space(NamedTuple):
     """The arrays that kernels read: variables, what their values cost, and the rules that tie them.
 
     Variable v has the slots ``first[v]`` up to ``first[v + 1]``; ``owner`` is the variable of each slot and
-    ``price`` what it costs by itself. Slot p together with ``pair_slot[i]`` costs ``pair_weight[i]`` or, where
+    ``price`` what it costs by itself. Slot p with ``pair_slot[i]`` costs ``pair_weight[i]`` or, where
     that is not negative, breaks the hard rule ``pair_rule[i]``, for i from ``pair_first[p]`` up to the next.
 
     The parts of a counted rule r are ``part_first[r]`` up to the next. A part is true where its variable has
