@@ -22,6 +22,7 @@ keeps all of them for long they all weigh less again, so that walks pass through
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -45,19 +46,23 @@ TENURE: Final = (3, 10)
 DEPTH: Final = 400
 """Chains: moves that repair what the first one broke, at most."""
 
+PATIENCE: Final = 4
+"""Chains: how many of them in a row may find nothing better, times how far acceptance looks back."""
+
 HISTORY: Final = 4096
 """Chains that late acceptance looks back at most."""
 
+_CYCLE: Final = 512  # chains of the first cooling, at least; later ones are longer up to
+_CYCLES: Final = 128  # times that
 _SAMPLE: Final = 48  # variables that are looked at where there are too many to look at all
 _SCAN: Final = 1_500  # variables that are all looked at
 _NEVER: Final = 1 << 62
 _HEAVIEST: Final = 1 << 61
 
 # What a state knows of itself: places in ``notes``, and the columns of its tables.
-COST, PENALTY, BROKEN, TOUCHED, GOOD, STEP, WORK, LEAST_COST, IDLE, CALM, TRAIL, LOCK, TURN, RANDOM = range(
-    14
-)
-FIRST, CURRENT, BEST, CHOICE, DELTA, MARK, GOOD_AT, LOCKED, TOUCHES, GOODS = range(10)
+COST, PENALTY, BROKEN, TOUCHED, GOOD, STEP, WORK, LEAST_COST, IDLE, CALM = range(10)
+TRAIL, LOCK, TURN, RANDOM, LENGTH, LOCAL, LAST, USUAL, HEAT, CALMED = range(10, 20)
+FIRST, CURRENT, BEST, CHOICE, DELTA, MARK, GOOD_AT, LOCKED, WAITS, TOUCHES, GOODS = range(11)
 OWNER, PAIRS, OCCURS, RESTED, PRICE = range(5)
 OTHER, RULE, PRICED = range(3)
 OF, VAR, YES, LISTED, TRUE = range(5)
@@ -214,11 +219,12 @@ def state_of(space: Space, current: Slots | Ints, *, heavy: int, seed: int, numb
         occurs=space.occurs.astype(np.int64),
         scope=space.scope.astype(np.int64),
         gain=np.zeros(len(space.owner), np.int64),
-        notes=np.zeros(RANDOM + 1, np.int64),
+        notes=np.zeros(CALMED + 1, np.int64),
         trail=np.zeros(4 * DEPTH, np.int64),
         history=np.full(HISTORY, _NEVER, np.int64),
     )
     state.notes[LEAST_COST] = _NEVER
+    state.notes[LOCAL], state.notes[LAST] = _NEVER, -1
     state.notes[RANDOM] = 1 | int(philox((0, 0, number, STREAM), key_of(seed))[0])
     recount(state)
     return state
@@ -251,7 +257,10 @@ def move(state: State, variable: int, slot: int) -> None:
 
 
 def chains(state: State, *, length: int, work: int) -> None:
-    """Do chains until about so much ``work`` is done; ``length``: how many of them acceptance looks back."""
+    """Do chains until about so much ``work`` is done; ``length``: how many of them acceptance looks back.
+
+    Where that leads nowhere any more, they begin again, looking back twice as far each time.
+    """
     _chains(*state, min(length, HISTORY), work)
 
 
@@ -541,15 +550,33 @@ def _descend(variables, slots, pairs, parts, rules, listed, occurs, scope, gain,
 
 
 @kernel("valued")
+def _near(variables, slots, pairs, parts, rules, occurs, notes):
+    """Return a random variable that something ties to the one moved last, or any."""
+    v = notes[LAST]
+    if v >= 0 and _draw(notes) % 8 != 0:
+        now = variables[v, CURRENT]
+        tied = slots[now + 1, PAIRS] - slots[now, PAIRS]
+        counted = slots[now + 1, OCCURS] - slots[now, OCCURS]
+        if tied + counted > 0:
+            at = _draw(notes) % (tied + counted)
+            if at < tied:
+                return slots[pairs[slots[now, PAIRS] + at, OTHER], OWNER]
+            r = parts[occurs[slots[now, OCCURS] + at - tied], OF]
+            begin = rules[r, PARTS]
+            return parts[begin + _draw(notes) % (rules[r + 1, PARTS] - begin), VAR]
+    return _draw(notes) % (len(variables) - 1)
+
+
+@kernel("valued")
 def _kick(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail):
     """Give a random variable a value, rather one that costs little, hold it there and repair what breaks.
 
     A repair moves the variable of a broken rule that is best moved; each is moved once.
     """
-    allowed, n = notes[BROKEN], len(variables) - 1
+    allowed = notes[BROKEN]
     low, chosen, new = int64(_NEVER), int64(-1), int64(0)
     for _ in range(1 + _draw(notes) % 4):
-        v = _draw(notes) % n
+        v = _near(variables, slots, pairs, parts, rules, occurs, notes)
         begin, size = variables[v, FIRST], variables[v + 1, FIRST] - variables[v, FIRST]
         if size < 2 or variables[v, LOCKED] == notes[LOCK]:
             continue
@@ -559,6 +586,7 @@ def _kick(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, no
         change = gain[p] - gain[variables[v, CURRENT]]
         if change < low:
             low, chosen, new = change, v, p
+    notes[LAST] = chosen
     while chosen >= 0 and notes[TRAIL] + 2 <= len(trail):
         trail[notes[TRAIL]], trail[notes[TRAIL] + 1] = chosen, variables[chosen, CURRENT]
         notes[TRAIL] += 2
@@ -584,7 +612,10 @@ def _chains(
     variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail, history, length, work
 ):
     """Do chains until so much work is done."""
-    until = notes[WORK] + work
+    until, n = notes[WORK] + work, len(variables) - 1
+    cooled = length == 0
+    if notes[LENGTH] == 0:
+        notes[LENGTH] = max(_CYCLE, int64(n)) if cooled else length
     while True:  # from the first state down
         notes[TRAIL] = 0
         notes[LOCK] += 1
@@ -592,10 +623,11 @@ def _chains(
         if notes[GOOD] == 0 or notes[WORK] >= until:
             break
     _remember(variables, notes)
-    while notes[WORK] < until and len(variables) > 1:
+    while notes[WORK] < until and n > 0:
         before = notes[COST] + notes[PENALTY]
         notes[TRAIL] = 0
         notes[LOCK] += 1
+        notes[LAST] = -1
         while True:
             _kick(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail)
             _descend(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail)
@@ -605,9 +637,28 @@ def _chains(
         _descend(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail)
         notes[WORK] += 20
         after = notes[COST] + notes[PENALTY]
-        place = notes[TURN] % length
+        place = notes[TURN] % notes[LENGTH]
         notes[TURN] += 1
-        if after <= before or after <= history[place]:
+        notes[IDLE] += 1
+        if after > before:  # about the median of what chains lose
+            usual = notes[USUAL]
+            if usual == 0:
+                notes[USUAL] = after - before
+            elif after - before > usual:
+                notes[USUAL] += 1 + (usual >> 5)
+            else:
+                notes[USUAL] -= 1 + (usual >> 5)
+        if cooled:
+            heat = (
+                notes[USUAL] * (1.0 if notes[HEAT] % 2 == 0 else 0.1) * math.exp(-5.0 * place / notes[LENGTH])
+            )
+            allowed = before + int64(-heat * math.log((_draw(notes) + 0.5) * 2.0**-31))
+        else:
+            allowed = max(before, history[place])
+        if after <= allowed:
+            if after < notes[LOCAL]:
+                notes[LOCAL] = after
+                notes[IDLE] = 0
             _remember(variables, notes)
         else:
             at = notes[TRAIL]
@@ -615,7 +666,31 @@ def _chains(
                 at -= 2
                 v, p = trail[at], trail[at + 1]
                 _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, v, p)
+        if cooled:
+            if place == notes[LENGTH] - 1:
+                notes[TURN] = 0
+                notes[HEAT] += 1
+                if notes[HEAT] % 2 == 0:
+                    notes[LENGTH] *= 2
+                    if notes[LENGTH] > _CYCLES * max(_CYCLE, int64(n)):
+                        notes[LENGTH] = max(_CYCLE, int64(n))
+                elif notes[LEAST_COST] < _NEVER:
+                    for u in range(n):
+                        variables[u, CURRENT] = variables[u, BEST]
+                    _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes)
+            continue
         history[place] = notes[COST] + notes[PENALTY]
+        if notes[IDLE] > PATIENCE * notes[LENGTH] + n:
+            notes[LENGTH] = min(2 * notes[LENGTH], int64(HISTORY))
+            if notes[LENGTH] == HISTORY:
+                notes[LENGTH] = length
+            for i in range(notes[LENGTH]):  # whatever comes is taken, for a while
+                history[i] = _NEVER
+            notes[IDLE], notes[LOCAL] = 0, _NEVER
+            if notes[LEAST_COST] < _NEVER:
+                for u in range(n):
+                    variables[u, CURRENT] = variables[u, BEST]
+                _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes)
 
 
 # --- tabu walks --------------------------------------------------------------------------------------
@@ -672,7 +747,10 @@ def _pick(variables, slots, gain, notes, few):
         if variables[v, DELTA] >= low:
             continue
         p, change = variables[v, CHOICE], variables[v, DELTA]
-        if slots[p, RESTED] > notes[STEP] and whole + change >= notes[LEAST_COST]:
+        waits = variables[v, WAITS] > notes[STEP]
+        if (waits or slots[p, RESTED] > notes[STEP]) and whole + change >= notes[LEAST_COST]:
+            if waits:
+                continue
             now, change = variables[v, CURRENT], low
             for q in range(variables[v, FIRST], variables[v + 1, FIRST]):
                 if gain[q] - gain[now] < change and q != now and slots[q, RESTED] <= notes[STEP]:
@@ -706,11 +784,12 @@ def _focus(variables, slots, rules, scope, notes):
 def _tabu(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, step, calm, idle, work):
     """Walk until so much work is done."""
     until, n = notes[WORK] + work, len(variables) - 1
+    rest = notes[WORK]
     few = n <= _SCAN
     while notes[WORK] < until and n > 0:
         v, new, change = _pick(variables, slots, gain, notes, few)
         if v < 0 or change >= 0:
-            if notes[BROKEN] > 0:
+            if notes[BROKEN] > 0 and 4 * notes[CALMED] < calm:
                 _raise(variables, slots, pairs, parts, rules, listed, scope, gain, notes, step)
             if not few:
                 v = _focus(variables, slots, rules, scope, notes)
@@ -719,17 +798,25 @@ def _tabu(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, no
             old = variables[v, CURRENT]
             _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, v, new)
             slots[old, RESTED] = notes[STEP] + TENURE[0] + _draw(notes) % TENURE[1]
+            if change == 0:  # or walks would stay on the level for ever
+                variables[v, WAITS] = notes[STEP] + _draw(notes) % int64(1 + n)
         notes[WORK] += 20
-        notes[CALM] = 0 if notes[BROKEN] > 0 else notes[CALM] + 1
+        notes[CALM] += 0 if notes[BROKEN] > 0 else 1
         notes[IDLE] += 1
+        notes[TURN] += 1
         if _remember(variables, notes):
             notes[IDLE] = 0
-        elif notes[CALM] > calm:
-            for r in range(len(rules) - 1):
-                if rules[r, HARD] == 1:
-                    rules[r, WEIGHT] = max(step, rules[r, WEIGHT] * 3 // 4)
-            _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes)
-            notes[CALM] = 0
+        elif notes[TURN] % calm == 0:
+            notes[CALMED], notes[CALM] = notes[CALM], 0
+            lighter = False
+            if 2 * notes[CALMED] > calm and notes[WORK] > rest:
+                for r in range(len(rules) - 1):
+                    if rules[r, HARD] == 1 and rules[r, WEIGHT] > 1:
+                        rules[r, WEIGHT] = rules[r, WEIGHT] * 3 // 4
+                        lighter = True
+            if lighter:
+                rest = notes[WORK] + 4 * len(gain) + 8 * len(parts) + 16 * len(rules)
+                _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes)
         elif notes[IDLE] > idle and notes[LEAST_COST] < _NEVER:
             notes[IDLE] = 0
             for u in range(n):

@@ -41,7 +41,9 @@ from lbm.reasoning.search.annealed import Round
 
 _WORK: Final = (4_000_000, 256_000_000)  # of the first round, and the most: it doubles
 _CALL: Final = 2_000_000  # done in one compiled call
-_LENGTHS: Final = (30, 300, 5, 1_500)  # of late acceptance, in turn
+_LENGTHS: Final = (0, 4, 0, 64)  # of late acceptance, in turn; 0: chains are cooled
+_LIGHT: Final = (8, 5, 11, 2)  # hard rules weigh so many powers of two less in tabu walks, in turn
+_CALM: Final = 100  # moves after which they are weighed anew
 _SMALL_ATOMS: Final = 10  # of a formula that is taken apart into cubes, and how many of those it may have
 _CUBES: Final = 64
 _LOOK: Final = 1024  # formulae between two looks at the clock
@@ -259,9 +261,7 @@ def _cubes(formula: Formula, place: dict[str, int]) -> list[list[int]] | None:
     with suppress(TooManyCubes):
         cubes = to_sdnf(negated(formula), method="full" if len(atoms_of(formula)) < 4 else "diagram")
         if len(cubes) <= _CUBES:
-            return [
-                [-place[name] if wanted else place[name] for name, wanted in cube.literals] for cube in cubes
-            ]
+            return [[-sign * place[name] for name, sign in cube.literals] for cube in cubes]
     return None
 
 
@@ -353,9 +353,10 @@ def improve(
     space = valued.values.space
     given = best() if best is not None else None
     given = start if given is None else given
-    current = _first(valued, seed, number) if given is None else valued.slots(given)
+    anew = given is None or number % 3 == 2
+    current = _first(valued, seed, number) if given is None or anew else valued.slots(given)
     state = state_of(space, current, heavy=valued.heavy, seed=seed, number=number)
-    told = state.cost if given is not None else None
+    told = None if anew else state.cost
     for _ in _calls(valued, state, number):
         cost = state.cost
         if cost is not None and (told is None or cost < told):
@@ -370,19 +371,19 @@ def improve(
 
 def _calls(valued: Valued, state: State, number: int) -> Iterator[None]:
     """Do the calls of a round, one after the other."""
-    space = valued.values.space
     work = min(_WORK[0] << min(number // 4, 30), _WORK[1])
     calls = max(1, work // _CALL)
     if number % 2 == 0:
+        length = _LENGTHS[number // 2 % len(_LENGTHS)]
         for _ in range(calls):
-            chains(state, length=_LENGTHS[number // 2 % len(_LENGTHS)], work=_CALL)
+            chains(state, length=length, work=_CALL)
             yield
         return
-    step = max(1, valued.heavy >> (2 + number // 2 % 4))
-    weigh(state, step)
-    idle = 20_000 + 20 * space.variables
+    weigh(state, max(1, valued.heavy >> _LIGHT[number // 2 % len(_LIGHT)]))
+    step = max(1, valued.heavy >> 1 + _LIGHT[number // 2 % len(_LIGHT)])
+    idle = 20_000 + 20 * valued.values.space.variables
     for _ in range(calls):
-        tabu(state, step=step, calm=100, idle=idle, work=_CALL)
+        tabu(state, step=step, calm=_CALM, idle=idle, work=_CALL)
         yield
 
 
