@@ -1,4 +1,4 @@
-"""Search that knows structure: its worlds are models that cost what it says, and best ones of small problems."""
+"""Search that knows structure: its worlds are models, and best ones of small problems."""
 
 import itertools
 
@@ -21,8 +21,8 @@ NAMES = "abcdefg"
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Rounds that take a moment."""
-    monkeypatch.setattr(valued, "_WORK", (40_000, 80_000))
-    monkeypatch.setattr(valued, "_CALL", 20_000)
+    monkeypatch.setattr(valued, "WORK", (40_000, 80_000))
+    monkeypatch.setattr(valued, "CALL", 20_000)
 
 
 def literals(least, most):
@@ -153,9 +153,9 @@ def test_a_round_begins_from_the_best_world_that_anybody_knows():
         (list(world) for world in itertools.product([False, True], repeat=7) if problem.look(world).keeps),
         key=lambda world: problem.look(world).lost,
     )
-    for given in ({"start": best}, {"best": lambda: best}):
+    for known in ({"start": best}, {"best": lambda: best}):
         told = []
-        found = improve(made, 0, 0, found=told.append, budget=SPENT, **given)
+        found = improve(made, 0, 0, found=told.append, budget=SPENT, **known)
         assert not told
         assert problem.look(found.worlds[0]).lost == problem.look(best).lost
 

@@ -48,8 +48,8 @@ LINGER: Final = 60.0
 """Seconds that the process beside may go on after the one that started it has ended."""
 
 _SOURCES: Final = (
-    "compiled kernels sliced sliced_rows energy_kernels dense_kernels presolve walks valued values".split()
-)  # that hold kernels
+    "compiled kernels sliced sliced_rows energy_kernels dense_kernels presolve walks gains values kicks"
+).split()  # that hold kernels
 _NEEDS: Final = {"sliced": "sliced_rows"}  # modules to load before the kernels of a piece are compiled
 _LOOKS: Final = 0.2  # seconds between two looks at what has been compiled meanwhile
 _NAME: Final = "lbm-kernels"

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from lbm.arrays import Bools, Ints
 from lbm.knowledge.clauses import Clauses
+from lbm.reasoning.engine.gains import Slots, Space
 from lbm.reasoning.engine.ready import kernel
-from lbm.reasoning.engine.valued import Slots, Space
 
 MAX_SIZE: Final = 8_000_000
 """Pairs of slots, and listed ones, past which clauses are too many to be searched like this."""
@@ -499,14 +499,14 @@ def _with_counts(
 # --- joining -----------------------------------------------------------------------------------------
 
 
-class _Joining(NamedTuple):
+class _Joined(NamedTuple):
     """What became of base variables: members of each variable and, for joined ones, their rows of slots."""
 
     member_of: Ints  # of each base variable, a representative
     rows: dict[int, tuple[list[int], Slots]]  # of representatives that have several members, or lost values
 
 
-def _joined(base: _Base, pairs: _Pairs, counts: _Parts) -> _Joining | None:
+def _joined(base: _Base, pairs: _Pairs, counts: _Parts) -> _Joined | None:
     """Join variables that hard pairs tie closely and no cardinality counts; None: they leave no world."""
     n = len(base.first) - 1
     sizes = np.diff(base.first)
@@ -527,7 +527,7 @@ def _joined(base: _Base, pairs: _Pairs, counts: _Parts) -> _Joining | None:
     wide = np.minimum(sizes[left], sizes[right]) > 3
     close = allowed <= np.where(wide, _ROOM, 1) * larger
     if not close.any():
-        return _Joining(member_of, rows)
+        return _Joined(member_of, rows)
     of_tie = {int(tie): order[s : s + m] for tie, s, m in zip(ties, starts, number, strict=True)}
     counted: dict[int, set[int]] = {}
     for r in range(len(counts.first) - 1):
@@ -575,7 +575,7 @@ def _joined(base: _Base, pairs: _Pairs, counts: _Parts) -> _Joining | None:
             rows[u] = ([*mine, *others], np.concatenate([mine_rows[a], other_rows[b]], axis=1))
             member_of[member_of == v] = u
         if len(later) == len(waiting) or not later:
-            return _Joining(member_of, rows)
+            return _Joined(member_of, rows)
         waiting = later
 
 
@@ -589,7 +589,7 @@ def _written(
     ties: NDArray[Any],
     long: _Parts,
     bounds: tuple[Ints, Ints, Ints],
-    joining: _Joining,
+    joining: _Joined,
     full: Bools,
     group: NDArray[np.int32],
 ) -> Values:

@@ -1,7 +1,7 @@
 """Search that knows structure: groups of atoms are one variable, and hard rules weigh as much as they need.
 
 What an annealed network takes for so many single atoms is told apart here: groups, cardinalities, what ties
-variables hard. Chains of moves and tabu walks then look for better worlds, in rounds like those of annealing.
+variables hard. Kicks and tabu walks then look for better worlds, in rounds like those of annealing.
 """
 
 from __future__ import annotations
@@ -21,27 +21,30 @@ from lbm.knowledge.clauses import Clauses, as_clause, definitional
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, atoms_of, bounds
 from lbm.knowledge.weighted import check_cells, conjuncts, negated
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.engine.presolve import presolve
-from lbm.reasoning.engine.streams import key_of, philox
-from lbm.reasoning.engine.valued import (
+from lbm.reasoning.engine.gains import (
     MAX_SUM,
     STEP,
     STREAM,
     Slots,
     State,
-    chains,
     heavy_of,
     state_of,
-    tabu,
     weigh,
 )
+from lbm.reasoning.engine.kicks import kicks, tabu
+from lbm.reasoning.engine.presolve import presolve
+from lbm.reasoning.engine.streams import key_of, philox
 from lbm.reasoning.engine.values import MAX_SIZE, Count, Values, values_of
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.annealed import Round
 
-_WORK: Final = (4_000_000, 256_000_000)  # of the first round, and the most: it doubles
-_CALL: Final = 2_000_000  # done in one compiled call
-_LENGTHS: Final = (0, 4, 0, 64)  # of late acceptance, in turn; 0: chains are cooled
+WORK: Final = (4_000_000, 256_000_000)
+"""Work of the first round, in numbers that are read, and the most: it doubles."""
+
+CALL: Final = 2_000_000
+"""Work of one compiled call, which Ctrl-C has to wait for."""
+
+_LENGTHS: Final = (0, 4, 0, 64)  # of late acceptance, in turn; 0: kicks are cooled
 _LIGHT: Final = (8, 5, 11, 2)  # hard rules weigh so many powers of two less in tabu walks, in turn
 _CALM: Final = 100  # moves after which they are weighed anew
 _SMALL_ATOMS: Final = 10  # of a formula that is taken apart into cubes, and how many of those it may have
@@ -371,19 +374,19 @@ def improve(
 
 def _calls(valued: Valued, state: State, number: int) -> Iterator[None]:
     """Do the calls of a round, one after the other."""
-    work = min(_WORK[0] << min(number // 4, 30), _WORK[1])
-    calls = max(1, work // _CALL)
+    work = min(WORK[0] << min(number // 4, 30), WORK[1])
+    calls = max(1, work // CALL)
     if number % 2 == 0:
         length = _LENGTHS[number // 2 % len(_LENGTHS)]
         for _ in range(calls):
-            chains(state, length=length, work=_CALL)
+            kicks(state, length=length, work=CALL)
             yield
         return
     weigh(state, max(1, valued.heavy >> _LIGHT[number // 2 % len(_LIGHT)]))
     step = max(1, valued.heavy >> 1 + _LIGHT[number // 2 % len(_LIGHT)])
     idle = 20_000 + 20 * valued.values.space.variables
     for _ in range(calls):
-        tabu(state, step=step, calm=_CALM, idle=idle, work=_CALL)
+        tabu(state, step=step, calm=_CALM, idle=idle, work=CALL)
         yield
 
 
