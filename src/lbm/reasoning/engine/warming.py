@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lbm.reasoning.engine import ready
+from lbm.reasoning.compiling import ready
 
 _RULES: Final = ("heat bath", "metropolis")
 _WEIGHTS: Final = {"int16": (1.0, 2.0), "int32": (30_000.0, 40_001.0), "float64": (0.1, 0.25)}
