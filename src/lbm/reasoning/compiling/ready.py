@@ -38,6 +38,7 @@ PIECES: Final = {
     "energy": "chains on free energies",
     "lanes int32 uint32": "chains, long formulae, whole weights",
     "lanes float64 uint32": "chains, long formulae, other weights",
+    "exact": "elimination and circuits",
     "dense": "block Gibbs",
     "relations": "orders of examples",
 }
@@ -49,6 +50,7 @@ LINGER: Final = 60.0
 _ENGINE: Final = Path(__file__).parents[1] / "engine"  # where most kernels are, and numba's cache beside them
 _SOURCES: Final = (  # that hold kernels
     Path(__file__).with_name("compiled.py"),
+    Path(__file__).parents[1] / "exact" / "programs.py",
     *(
         _ENGINE / f"{name}.py"
         for name in "kernels sliced sliced_rows energy_kernels dense_kernels presolve walks".split()
