@@ -1,17 +1,18 @@
 """A file as peers like it best: so many of these literals, and the groups of which exactly one is true.
 
-A demand says how many of its literals are true: a clause wants one at least, a cardinality some number. Groups
-are found where people write ``exactly(1, ...)``, and where clauses say the same: some of them, and no two.
-Nothing here shares code with the searches of ours, so it also judges worlds.
+A demand says how many of its literals are true: a clause wants one at least, a cardinality some number.
+Groups are found where people write ``exactly(1, ...)``, and where clauses say the same: some of them, and no
+two. Nothing here shares code with the searches of ours, so it also judges worlds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, product
+from functools import cached_property
+from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import lbm
@@ -21,7 +22,7 @@ WIDEST_TABLE = 4_096  # entries: what is wider goes to toulbar2 as a linear cons
 
 @dataclass(frozen=True)
 class Demand:
-    """Of ``literals``, written as in DIMACS, ``low`` to ``high`` are true, or ``weight`` is lost; None: hard."""
+    """Of ``literals`` (as in DIMACS) ``low`` to ``high`` are true, or ``weight`` is lost; None: hard."""
 
     literals: tuple[int, ...]
     low: int
@@ -42,16 +43,48 @@ class Demands:
     demands: tuple[Demand, ...]
     constant: int = 0
 
+    @cached_property
+    def _arrays(self) -> tuple[Any, ...]:
+        """Return all literals, where each demand starts, its bounds and weights, and which are hard."""
+        import numpy as np  # not for peers that only read
+
+        some = [demand for demand in self.demands if demand.literals]
+        flat = np.array([literal for demand in some for literal in demand.literals], dtype=np.int64)
+        starts = np.cumsum([0, *(len(demand.literals) for demand in some)])[:-1]
+        low, high, weight = (
+            np.array(each, dtype=np.int64)
+            for each in (
+                [demand.low for demand in some],
+                [demand.high for demand in some],
+                [demand.weight or 0 for demand in some],
+            )
+        )
+        return (
+            flat,
+            starts,
+            low,
+            high,
+            weight,
+            np.array([demand.weight is None for demand in some], dtype=bool),
+        )
+
     def cost(self, values: Sequence[bool]) -> int | None:
         """Return the weight that a world loses; None: it breaks something hard."""
+        import numpy as np
+
         lost = self.constant
         for demand in self.demands:
-            true = sum(values[abs(literal) - 1] == (literal > 0) for literal in demand.literals)
-            if not demand.low <= true <= demand.high:
+            if not demand.literals and demand.low > 0:
                 if demand.weight is None:
                     return None
                 lost += demand.weight
-        return lost
+        flat, starts, low, high, weight, hard = self._arrays
+        if not len(flat):
+            return lost
+        world = np.array(values, dtype=bool)
+        true = np.add.reduceat(world[np.abs(flat) - 1] == (flat > 0), starts, dtype=np.int64)
+        broken = (true < low) | (true > high)
+        return None if (broken & hard).any() else lost + int(weight[broken].sum())
 
     def described(self) -> str:
         """Return the size in words."""
@@ -74,7 +107,7 @@ def read_wcnf(file: Path) -> Demands:
     demands: list[Demand] = []
     for line in file.read_text(encoding="utf-8").splitlines():
         words = line.split()
-        if not words or words[0] == "c":
+        if not words or words[0].startswith("c"):
             continue
         if words[0] == "p":
             atoms = int(words[2])
@@ -271,16 +304,3 @@ def valued(given: Demands) -> Valued:
     number = len(tables) + sum("knapsackp" in line for line in functions) + bool(given.constant)
     head = [f"problem {len(sizes)} {max(sizes, default=1)} {number} {top}", " ".join(map(str, sizes))]
     return Valued("\n".join([*head, *functions]) + "\n", tuple(values), given.atoms)
-
-
-def clauses_of(given: Demands) -> Iterator[tuple[tuple[int, ...], int | None]]:
-    """Yield all demands as clauses and weights, where they are clauses."""
-    for demand in given.demands:
-        if not demand.clause:
-            raise ValueError(f"expected a clause, got {demand}")
-        yield demand.literals, demand.weight
-
-
-def atoms_of(demands: Iterable[Demand]) -> set[int]:
-    """Return the atoms that demands mention."""
-    return {abs(literal) for literal in chain.from_iterable(demand.literals for demand in demands)}

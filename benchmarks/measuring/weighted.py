@@ -1,7 +1,7 @@
-"""Generated problems with a least cost, of the kinds that people bring: everything depends on its numbers only.
+"""Generated problems of the kinds that people bring, with weights: everything depends on its numbers only.
 
-Each is clauses with weights or text in our language, never both; `families` lists them in sizes for tests, for
-tables, and larger ones that are only reported.
+Each is clauses with weights or text in our language, never both; ``families`` lists them in sizes for tests,
+for tables, and larger ones that are only reported.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def frequencies(
 
 
 def few_frequencies(links: int, *, values: int = 24, degree: float = 5.0, seed: int) -> Problem:
-    """Return frequency assignment in which all distances are hard, and every frequency that is used costs 1."""
+    """Return frequency assignment with hard distances, in which every frequency that is used costs 1."""
     rng = random.Random(f"few frequencies {links} {values} {degree} {seed}")
     rows = Rows()
     domain = _bands(values, rng)
@@ -212,18 +212,16 @@ def few_frequencies(links: int, *, values: int = 24, degree: float = 5.0, seed: 
             rows.hard(-atom, at)
     pairs = [(a, b) for a, b in combinations(range(links), 2) if a // 2 != b // 2]
     rng.shuffle(pairs)
-    wanted: list[tuple[int, int, Callable[[int], bool]]] = [
-        (a, a + 1, lambda gap: gap == TIED) for a in range(0, links - 1, 2)
-    ]
+    wanted = [(a, a + 1, TIED, TIED) for a in range(0, links - 1, 2)]
     for a, b in pairs[: round(degree * links / 2)]:
         gaps = [gap for gap in (14, 28, 50, 90) if abs(hidden[a] - hidden[b]) > gap]
         if gaps:
-            wanted.append((a, b, lambda found, gap=rng.choice(gaps): found > gap))  # type: ignore[misc]
-    for a, b, allowed in wanted:
+            wanted.append((a, b, rng.choice(gaps) + 1, max(domain)))
+    for a, b, low, high in wanted:
         for (x, left), (y, right) in product(
             zip(domain, atoms[a], strict=True), zip(domain, atoms[b], strict=True)
         ):
-            if not allowed(abs(x - y)):
+            if not low <= abs(x - y) <= high:
                 rows.hard(-left, -right)
     return rows.made()
 
@@ -405,7 +403,7 @@ def clique(nodes: int, density: float, *, hidden: int = 0, seed: int) -> Problem
 
 
 def colouring(nodes: int, colours: int, degree: float, *, seed: int) -> Problem:
-    """Return weighted colouring: each node has one colour, and ends of an edge of one colour cost its weight."""
+    """Return weighted colouring: a node has one colour, and an edge of one colour costs its weight."""
     rng = random.Random(f"colouring {nodes} {colours} {degree} {seed}")
     rows = Rows()
     atoms = [rows.group(colours) for _ in range(nodes)]
@@ -497,9 +495,9 @@ SIZES: dict[str, dict[str, tuple[tuple[tuple[object, ...], dict[str, object]], .
         "warehouse": (((16, 50), {}), ((25, 50), {}), ((50, 50), {})),
         "warehouse, text": (((16, 50), {}),),
         "frequencies": (
-            ((16,), {"least": 36, "most": 44, "degree": 7.0}),
-            ((28,), {"degree": 10.0}),
-            ((50,), {"most": 50, "degree": 10.0}),
+            ((16,), {"least": 36, "degree": 12.0}),
+            ((28,), {"degree": 14.0}),
+            ((50,), {"most": 50, "degree": 15.0}),
         ),
         "frequencies, hard": (((40,), {"hard": 0.5, "degree": 8.0}),),
         "few frequencies": (((40,), {"values": 24}),),
@@ -516,7 +514,7 @@ SIZES: dict[str, dict[str, tuple[tuple[tuple[object, ...], dict[str, object]], .
     },
     "large": {
         "warehouse": (((100, 100), {}),),
-        "frequencies": (((100,), {"degree": 10.0}), ((200,), {"degree": 8.0})),
+        "frequencies": (((100,), {"degree": 15.0}), ((200,), {"degree": 12.0})),
         "few frequencies": (((100,), {"values": 44}),),
         "auction of regions": (((30, 600), {}),),
         "pictures": (((800,), {}),),
