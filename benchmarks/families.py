@@ -62,15 +62,15 @@ def public() -> list[Path]:
     return sorted(place.glob("*.wcnf"))
 
 
-def written(key: Sequence[Any], place: Path) -> tuple[Path, str]:
-    """Return the file of a key, and the family whose figures it is counted among."""
+def written(key: Sequence[Any], place: Path) -> tuple[Path, str, str]:
+    """Return the file of a key, its name, and the family whose figures it is counted among."""
     if key[0] in ("public", "also"):
         files = {path.stem: path for path in public()} if key[0] == "public" else {}
         path = files.get(key[1]) or Path(key[1])
-        return path, PUBLIC_NEAR.get(path.stem, "")
+        return path, path.stem, PUBLIC_NEAR.get(path.stem, "")
     size, family, which, seed = key
     made = make(size, family, which, seed)
-    return made.write(place), family.partition(",")[0]
+    return made.write(place), made.name, family.partition(",")[0]
 
 
 def forms(file: Path, place: Path) -> tuple[Demands, Path, Valued | None]:
@@ -145,7 +145,7 @@ def measurer(run: Run) -> Callable[..., Row]:
     def measure(*key: Any) -> Row:
         with tempfile.TemporaryDirectory() as directory, race.Busy(chosen.busy):
             place = Path(directory)
-            file, family = written(key, place)
+            file, name, family = written(key, place)
             given, clauses, form = forms(file, place)
             theirs = kept.of(file, late, lambda: race.peers(file, clauses, given, form, place, late))
             proofs = [row["proven"] for row in theirs.values() if row["proven"] is not None]
@@ -157,7 +157,6 @@ def measurer(run: Run) -> Callable[..., Row]:
                 courses = [race.ours(file, given, limit, seed=seed, more=more) for seed in range(seeds)]
                 told = {} if "found by" in courses[0].told else who(file, limit, more, 0)
                 found[mode] = [{**course.row(), "told": {**told, **course.told}} for course in courses]
-        name = file.stem if key[0] in ("public", "also") else file.stem.replace("-", " ")
         return {
             "name": name,
             "family": family,
@@ -252,6 +251,12 @@ class Judged:
             self._proof(mode, said, proof(courses), self.all.proven or math.inf, 2.5, 1.5)
         right = not any("wrong" in course.told for course in courses)
         self.wanted[mode, f"worlds lose what is said, {mode}"] = right
+        best = min(
+            (course.cost_at(math.inf) or 0 for course in (*courses, self.all) if course.steps), default=0
+        )
+        proofs = [course for course in (*courses, *self.peers.values()) if course.proven is not None]
+        agreed = all(course.steps[-1][1] == best for course in proofs)
+        self.wanted[mode, f"nobody has a world below what another proved, {mode}"] = agreed
         on_time = all(course.seconds <= self.row["limit"] + 0.5 for course in courses)
         self.wanted[mode, f"ended at most 0.5 s late, {mode}"] = on_time
 

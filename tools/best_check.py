@@ -6,8 +6,8 @@ A theory mixes what theories are made of: clauses, cardinalities, parities, grou
 is true, said by a formula or by clauses, groups tied one to one, that share atoms or lie inside one another;
 hard and soft, with negative weights and with decimals, with evidence, without anything soft, and without a
 model. Up to 16 atoms every world is looked at; up to 40, RC2 is asked, on an encoding of its own. Half of the
-theories are kept from exact answers, so that searches and engines have to find and prove; where `lbm.best`
-takes engines, they are asked in turn.
+theories are kept from exact answers, and a tenth from RC2 too, so that searches and engines have to find and
+prove; where `lbm.best` takes engines, they are asked in turn.
 
 Whatever the route: every world is a model and loses what is said, `optimal` is the true optimum, no bound is
 above it, and an error says that there is no world only where there is none. What is wrong is printed and
@@ -27,7 +27,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -35,6 +35,7 @@ from functools import cached_property
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,8 @@ Node = Any
 Bools = NDArray[np.bool_]
 
 SCALE = 1000  # of weights: they have three decimals at most
+ROUTES = ("any", "searched", "alone")
+ALONE = 0.1  # seconds for a search that nobody ends with a proof
 LOOKED_AT = 16  # atoms up to which every world is
 FOUND = Path(__file__).resolve().parent.parent / "tests" / "found" / "questions"
 ENGINES = ("own", "own,rc2", "own,cp-sat", "own,toulbar2", "rc2", "cp-sat", "toulbar2")
@@ -62,14 +65,17 @@ ENGINES = ("own", "own,rc2", "own,cp-sat", "own,toulbar2", "rc2", "cp-sat", "tou
 
 @dataclass(frozen=True)
 class Question:
-    """Statements over x1..xn with their weights in thousandths (None: hard), and how they are asked."""
+    """Statements over x1..xn with their weights in thousandths (None: hard), and how they are asked.
+
+    ``route`` is one of ROUTES: any, not the exact one, or neither that one nor RC2.
+    """
 
     atoms: int
     statements: tuple[tuple[int | None, Node], ...]
     given: Node = None
     top: int = 1
     every: bool = False
-    searched: bool = False
+    route: str = "any"
     engines: str | None = None
     seed: int = 0
 
@@ -310,7 +316,7 @@ def question(rng: random.Random, seed: int) -> Question:
         given,
         top=rng.randint(2, 5) if small and more < 0.08 else 1,
         every=small and 0.08 <= more < 0.14,
-        searched=rng.random() < 0.5,
+        route=rng.choices(ROUTES, (5, 4, 1))[0],
         seed=seed,
     )
 
@@ -438,17 +444,19 @@ def generated(seed: int) -> tuple[Question, Truth]:
 
 
 @contextmanager
-def kept_from_exact_answers(kept: bool) -> Iterator[None]:
-    """Let no theory be small enough for an exact answer."""
+def kept_to(route: str) -> Iterator[None]:
+    """Let no theory be small enough for an exact answer, and no process of RC2 be started."""
     from lbm.reasoning.search import routes
 
-    before = routes.MAX_EXACT
-    if kept:
-        routes.MAX_EXACT = -1  # type: ignore[misc]
-    try:
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError("no process of RC2 is wanted here")
+
+    with ExitStack() as stack:
+        if route != "any":
+            stack.enter_context(patch.object(routes, "MAX_EXACT", -1))
+        if route == "alone":
+            stack.enter_context(patch.object(routes, "maxsat", refused))
         yield
-    finally:
-        routes.MAX_EXACT = before  # type: ignore[misc]
 
 
 def takes_engines() -> bool:
@@ -463,13 +471,13 @@ def examine(asked: Question, seconds: float = 0.5, truth: Truth | None = None) -
     told: list[Any] = []
     options: dict[str, Any] = {"engines": asked.engines} if asked.engines else {}
     try:
-        with kept_from_exact_answers(asked.searched):
+        with kept_to(asked.route):
             found = lbm.best(
                 theory,
                 given=None if asked.given is None else lbm.parse(written(asked.given)),
                 top=asked.top,
                 every=asked.every,
-                seconds=seconds,
+                seconds=min(seconds, ALONE) if asked.route == "alone" else seconds,
                 seed=asked.seed,
                 on_better=told.append,
                 **options,
@@ -570,7 +578,9 @@ def ask_each(
     asked, truth = generated(seed)
     sides = [asked]
     if engines:
-        sides.append(replace(asked, engines=engines[seed % len(engines)], searched=True, top=1, every=False))
+        sides.append(
+            replace(asked, engines=engines[seed % len(engines)], route="searched", top=1, every=False)
+        )
     for side in sides:
         yield side, *examine(side, seconds, truth)
 
@@ -610,7 +620,7 @@ def main() -> int:
         if begun - start > 60 * chosen.minutes:
             break
         for asked, how, wrong in ask_each(seed, engines, chosen.seconds):
-            ended[f"{asked.engines or 'by default'}{', searched' if asked.searched else ''}: {how}"] += 1
+            ended[f"{asked.engines or 'by default'}, {asked.route} route: {how}"] += 1
             if wrong:
                 failures += 1
 

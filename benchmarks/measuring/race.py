@@ -121,6 +121,8 @@ def lines(
         clock.cancel()
     end(signal.SIGKILL)  # helpers that were left behind
     reader.join()
+    assert process.stdout is not None
+    process.stdout.close()
     return said, took, usage.ru_utime + usage.ru_stime
 
 

@@ -72,7 +72,7 @@ class Made:
 
     def write(self, directory: Path) -> Path:
         """Write the file that every side is given, and return its path."""
-        stem = self.name.replace(" ", "-").replace(",", "")
+        stem = "".join(each for each in self.name.replace(" ", "-") if each not in ",#")
         if self.text is not None:
             file = directory / f"{stem}.lbm"
             file.write_text(self.text + "\n", encoding="utf-8")
@@ -530,8 +530,8 @@ SIZES: dict[str, dict[str, tuple[tuple[tuple[object, ...], dict[str, object]], .
 
 def label(family: str, numbers: Sequence[object], named: dict[str, object], seed: int) -> str:
     """Return a name for people: the family, its numbers and its seed."""
-    said = [*map(str, numbers), *(f"{key} {value}" for key, value in named.items())]
-    return f"{family} {' x '.join(said)} #{seed}"
+    said = [" x ".join(map(str, numbers)), *(f"{key} {value}" for key, value in named.items())]
+    return f"{family}, {', '.join(said)} #{seed}"
 
 
 def families(size: str) -> list[tuple[str, int]]:
