@@ -29,7 +29,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, count
@@ -84,8 +83,14 @@ class Question:
         """The theory as it is read."""
         lines = [f"atoms {', '.join(f'x{i}' for i in range(1, self.atoms + 1))}"] if self.atoms else []
         for weight, node in self.statements:
-            lines.append(written(node) if weight is None else f"{Decimal(weight) / SCALE}: {written(node)}")
+            lines.append(written(node) if weight is None else f"{decimal(weight)}: {written(node)}")
         return "\n".join(lines) + "\n"
+
+
+def decimal(weight: int) -> str:
+    """Return thousandths as a decimal number, however many digits it has."""
+    whole, rest = divmod(abs(weight), SCALE)
+    return f"{'-' if weight < 0 else ''}{whole}" + (f".{rest:03d}".rstrip("0") if rest else "")
 
 
 def written(node: Node) -> str:
@@ -137,6 +142,7 @@ class Shapes:
         self.statements: list[tuple[int | None, Node]] = []
         self.groups: list[list[int]] = []
         self.plain = rng.random() < 0.5  # weights are whole and positive
+        self.heavy = rng.random() < 0.04  # some are past what fits 64 bits
         self.soft_left = 30
 
     def some(self, least: int, most: int) -> list[int]:
@@ -151,6 +157,8 @@ class Shapes:
     def weight(self) -> int:
         """Return a weight in thousandths, not 0."""
         rng = self.rng
+        if self.heavy and rng.random() < 0.3:
+            return SCALE * rng.randint(1, 9) * 10 ** rng.randint(12, 30) + rng.randint(0, 1)
         if self.plain:
             return SCALE * rng.choice((1, 1, rng.randint(1, 10), rng.randint(1, 1000)))
         found = rng.choice((SCALE * rng.randint(1, 9), rng.randint(1, 3000), 10 ** rng.randint(0, 9), 250))
@@ -343,9 +351,10 @@ class Truth:
         else:
             self.least = asked_of_rc2(self.asked)
 
-    def losses(self, worlds: Bools) -> tuple[NDArray[np.int64], Bools]:
+    def losses(self, worlds: Bools) -> tuple[NDArray[Any], Bools]:
         """Return what worlds lose, and which of them are models that keep the evidence."""
-        lost = np.zeros(len(worlds), np.int64)
+        large = sum(abs(weight or 0) for weight, _ in self.asked.statements) >= 1 << 62
+        lost = np.zeros(len(worlds), object if large else np.int64)
         right = np.ones(len(worlds), bool)
         if self.asked.given is not None:
             right &= held(self.asked.given, worlds)
@@ -469,7 +478,8 @@ def examine(asked: Question, seconds: float = 0.5, truth: Truth | None = None) -
     known = truth or Truth(asked)
     theory = lbm.Theory.parse(known.text)
     told: list[Any] = []
-    options: dict[str, Any] = {"engines": asked.engines} if asked.engines else {}
+    engines = asked.engines or ("own" if asked.route == "alone" and takes_engines() else None)
+    options: dict[str, Any] = {} if engines is None else {"engines": engines}
     try:
         with kept_to(asked.route):
             found = lbm.best(
@@ -627,8 +637,9 @@ def main() -> int:
                 def still(other: Question) -> bool:
                     return bool(examine(other, chosen.seconds)[1])
 
-                file = store(shrunk(asked, still), "; ".join(wrong))
-                print(f"seed {seed}: {'; '.join(wrong)}\n  stored: {file}\n{asked.text}", flush=True)
+                small = shrunk(asked, still)
+                file = store(small, "; ".join(wrong))
+                print(f"seed {seed}: {'; '.join(wrong)}\n  stored: {file}\n{small.text}", flush=True)
         if chosen.slow and (took := time.monotonic() - begun) > 2 * chosen.seconds + 0.5:
             print(f"seed {seed}: {took:.1f} s, {generated(seed)[0].atoms} atoms", flush=True)
         if number % 500 == 499:
