@@ -13,10 +13,11 @@ exactly one atom is true. toulbar2 is given variables of several values, one for
 its clock starts; it is the better of its default search and its neighbourhood search (VNS), one core each. A
 proof is wanted of the fastest peer. Peers run once.
 
-`--busy 2` runs two more processes that only count. `--peers FILE` keeps what the peers did and takes it from
-there, whatever became of our sources. `--large` has larger problems, of which nothing is wanted. `--also
-FILE ...` takes other files in place of all of these. `--quick`: one problem of a family, one seed, and 4 s in
-place of 10. What is lost stands first in every table.
+All is measured twice: on a machine that does nothing else, as far as it is known, and beside two processes
+that only count; `--busy 0` or `--busy 2` measures one of the two. `--peers FILE` keeps what the peers did and
+takes it from there, whatever became of our sources. `--large` has larger problems, of which nothing is
+wanted. `--also FILE ...` takes other files in place of all of these. `--quick`: one problem of a family, one
+seed, and 4 s in place of 10. What is lost stands first in every table.
 """
 
 from __future__ import annotations
@@ -139,11 +140,12 @@ def measurer(run: Run) -> Callable[..., Row]:
     chosen = run.options
     late = QUICK_LATE if run.quick else LATE
     seeds = 1 if run.quick else chosen.seeds
-    kept = Kept(chosen.peers, chosen.busy)
     modes = MODES if "--engines" in help_text() else MODES[:1]
 
     def measure(*key: Any) -> Row:
-        with tempfile.TemporaryDirectory() as directory, race.Busy(chosen.busy):
+        key, busy = key[:-1], key[-1]
+        kept = Kept(chosen.peers, busy)
+        with tempfile.TemporaryDirectory() as directory, race.Busy(busy):
             place = Path(directory)
             file, name, family = written(key, place)
             given, clauses, form = forms(file, place)
@@ -164,7 +166,7 @@ def measurer(run: Run) -> Callable[..., Row]:
             "size": given.described(),
             "late": late,
             "limit": limit,
-            "busy": chosen.busy,
+            "busy": busy,
             "peers": theirs,
             "ours": found,
         }
@@ -276,6 +278,11 @@ class Judged:
         """Return a key that puts losses first, and the greatest of them before the others."""
         return (-len(self.lost(mode)), -self.worst.get(mode, -math.inf))
 
+    def spent(self, peer: str) -> str:
+        """Return the CPU time that a peer took for its proof."""
+        each = [of_row(self.row["peers"][part]) for part in PEERS[peer] if part in self.row["peers"]]
+        return seconds(min((course.cpu for course in each if course.proven is not None), default=math.inf))
+
     def fastest(self) -> str:
         """Return which peer proved first, or has the best cost if none did."""
         proofs = {peer: course.proven for peer, course in self.peers.items() if course.proven is not None}
@@ -292,6 +299,15 @@ def told(courses: Sequence[Course], key: str) -> str:
     return max(dict.fromkeys(names), key=names.count) if names else "not told"
 
 
+def spent_by(courses: Sequence[Course]) -> str:
+    """Return the median of the CPU time of runs that ended with a proof."""
+    return (
+        seconds(median(course.cpu if course.proven is not None else None for course in courses))
+        if courses
+        else ""
+    )
+
+
 def timeline(course: Course) -> str:
     """Return the costs of a peer after some seconds, and when it had a proof."""
     costs = " / ".join(whole(cost_at([course], when)) for when in (0.5, 1.0, 4.0))
@@ -299,7 +315,19 @@ def timeline(course: Course) -> str:
 
 
 def section(rows: list[Row]) -> Section:
+    parts = [
+        part([row for row in rows if row["busy"] == busy]) for busy in sorted({row["busy"] for row in rows})
+    ]
+    return Section(
+        [table for each in parts for table in each.tables], [goal for each in parts for goal in each.wanted]
+    )
+
+
+def part(rows: list[Row]) -> Section:
+    """Return what was measured beside as many other processes."""
     judged = [Judged(row) for row in rows]
+    busy = rows[0]["busy"] if rows else 0
+    where = f", beside {busy} processes that only count" if busy else ""
     late = f"{rows[0]['late']:g} s" if rows else "10 s"
     base = [
         [
@@ -336,6 +364,11 @@ def section(rows: list[Row]) -> Section:
         [one.row["name"], *(timeline(course) for course in one.peers.values())]
         for one in sorted(judged, key=lambda one: min(one.order(mode) for mode in one.ours))
     ]
+    spent = [
+        [one.row["name"], *(spent_by(one.ours.get(mode, [])) for mode in MODES), *map(one.spent, PEERS)]
+        for one in sorted(judged, key=lambda one: min(one.order(mode) for mode in one.ours))
+        if one.all.proven is not None or any(proof(each) < math.inf for each in one.ours.values())
+    ]
     groups = [
         [
             one.row["name"],
@@ -355,25 +388,32 @@ def section(rows: list[Row]) -> Section:
     wanted = []
     for said, each in goals.items():
         missed = [name for name, met in each if not met]
-        shown = f"{said}: {len(each) - len(missed)} of {len(each)}"
+        shown = f"{said}{where}: {len(each) - len(missed)} of {len(each)}"
         wanted.append((f"{shown}; not {', '.join(missed)}" if missed else shown, not missed))
     ours = ["lbm 1 s", "lbm 2 s", f"lbm {late}"]
     against = [*ours, "RC2 1 s", f"RC2 {late}", "lbm above RC2", "lbm proof", "RC2 proof", "ratio", "not met"]
     best_ones = ["best peer 0.5 s", "best peer 4 s", "lbm above", "lbm proof", "first peer's proof", "by"]
     return Section(
         [
-            Table("Base installation beside RC2: costs and proofs", ["problem", "size", *against], base),
             Table(
-                "With all engines, beside the best peer: costs and proofs",
+                f"Base installation beside RC2: costs and proofs{where}", ["problem", "size", *against], base
+            ),
+            Table(
+                f"With all engines, beside the best peer: costs and proofs{where}",
                 ["problem", *ours, *best_ones, "found by", "proved by", "not met"],
                 extra,
             ),
             Table(
-                "Groups of many values: base installation beside toulbar2",
+                f"Groups of many values: base installation beside toulbar2{where}",
                 ["problem", *ours, f"toulbar2 {late}", "lbm above", "allowed"],
                 groups,
             ),
-            Table("Peers: cost after 0.5, 1 and 4 s; time of proof", ["problem", *PEERS], peers),
+            Table(
+                f"CPU seconds of processes that ended with a proof, helpers among them{where}",
+                ["problem", *(f"lbm, {mode}" for mode in MODES), *PEERS],
+                spent,
+            ),
+            Table(f"Peers: cost after 0.5, 1 and 4 s; time of proof{where}", ["problem", *PEERS], peers),
         ],
         wanted,
     )
@@ -384,7 +424,9 @@ def section(rows: list[Row]) -> Section:
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of ours for each problem")
-    parser.add_argument("--busy", type=int, default=0, metavar="N", help="run N processes that only count")
+    parser.add_argument(
+        "--busy", type=int, nargs="+", metavar="N", help="beside N processes that only count, each of these"
+    )
     parser.add_argument("--peers", type=Path, metavar="FILE", help="keep there what peers did")
     parser.add_argument("--large", action="store_true", help="measure the larger problems instead")
     parser.add_argument("--also", nargs="+", type=Path, metavar="FILE", help="measure these files instead")
@@ -392,18 +434,25 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def keys_of(run: Run) -> list[tuple[Any, ...]]:
     """Return the problems of a run: files by their name, generated ones by size, family, number and seed."""
+    some: list[tuple[Any, ...]]
     if run.options.also:
-        return [("also", str(path.resolve())) for path in run.options.also]
+        some = [("also", str(path.resolve())) for path in run.options.also]
+        return [(*key, number) for number in busy_of(run) for key in some]
     size = "large" if run.options.large else "usual"
     some = [] if run.options.large else [("public", path.stem) for path in public()]
     for family, number in families(size):
         some += [(size, family, which, 0) for which in range(1 if run.quick else number)]
-    return some
+    return [(*key, number) for number in busy_of(run) for key in some]
+
+
+def busy_of(run: Run) -> list[int]:
+    """Return how many processes count beside, in turn."""
+    return run.options.busy or ([0] if run.quick else [0, 2])
 
 
 def main() -> None:
     run = Run("families", __doc__, options)
-    run.head |= {"busy": run.options.busy, "seeds": run.options.seeds, "engines": "--engines" in help_text()}
+    run.head |= {"seeds": run.options.seeds, "engines": "--engines" in help_text()}
     run.show(section(run.each(keys_of(run), measurer(run))))
 
 

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
@@ -595,6 +595,7 @@ def ask_each(
         yield side, *examine(side, seconds, truth)
 
 
+@cache
 def installed() -> list[str]:
     """Return the choices of engines that can be asked here."""
     if not takes_engines():
