@@ -582,11 +582,11 @@ def replay(told: dict[str, Any], seconds: float = 0.5) -> list[str]:
 
 
 def ask_each(
-    seed: int, engines: Sequence[str] = (), seconds: float = 0.5
+    seed: int, engines: Sequence[str] = (), seconds: float = 0.5, route: str | None = None
 ) -> Iterator[tuple[Question, str, list[str]]]:
     """Ask the question of a seed as it is, and of one of these engines; yield how each ended."""
     asked, truth = generated(seed)
-    sides = [asked]
+    sides = [asked if route is None else replace(asked, route=route)]
     if engines:
         sides.append(
             replace(asked, engines=engines[seed % len(engines)], route="searched", top=1, every=False)
@@ -618,6 +618,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first question")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each search")
     parser.add_argument("--minutes", type=float, default=20.0, help="begin no question after so many")
+    parser.add_argument("--route", choices=ROUTES, help="for all questions; by default as it comes")
     parser.add_argument("--slow", action="store_true", help="print questions that took long")
     chosen = parser.parse_args()
     warnings.simplefilter("error")
@@ -630,7 +631,7 @@ def main() -> int:
         begun = time.monotonic()
         if begun - start > 60 * chosen.minutes:
             break
-        for asked, how, wrong in ask_each(seed, engines, chosen.seconds):
+        for asked, how, wrong in ask_each(seed, engines, chosen.seconds, chosen.route):
             ended[f"{asked.engines or 'by default'}, {asked.route} route: {how}"] += 1
             if wrong:
                 failures += 1
