@@ -507,7 +507,7 @@ SIZES: dict[str, dict[str, tuple[tuple[tuple[object, ...], dict[str, object]], .
         "explanation": (((150,), {}), ((300,), {"near": 20})),
         "clique, hidden": (((200, 0.65), {"hidden": 18}),),
         "clique": (((150, 0.5), {}), ((250, 0.7), {})),
-        "colouring": (((60, 4, 8.0), {}), ((150, 5, 9.0), {})),
+        "colouring": (((60, 4, 8.0), {}), ((150, 4, 9.0), {})),
         "hidden model": (((250, 1_050), {}), ((2_000, 8_000), {})),
         "pigeons": (((30, 24), {}),),
         "roster": (((20, 14), {}), ((40, 28), {})),
