@@ -143,7 +143,8 @@ class Shapes:
         self.groups: list[list[int]] = []
         self.plain = rng.random() < 0.5  # weights are whole and positive
         self.heavy = rng.random() < 0.04  # some are past what fits 64 bits
-        self.soft_left = 30
+        self.soft_left = 40  # more are left out: the oracle is to be quick
+        self.largest = 6 if atoms <= LOOKED_AT else 12  # of groups
 
     def some(self, least: int, most: int) -> list[int]:
         """Return distinct literals."""
@@ -166,11 +167,11 @@ class Shapes:
 
     def say(self, node: Node, *, soft: float = 0.5) -> None:
         """Add a statement, soft with this probability."""
-        if self.soft_left and self.rng.random() < soft:
+        if self.rng.random() >= soft:
+            self.statements.append((None, node))
+        elif self.soft_left:
             self.soft_left -= 1
             self.statements.append((self.weight(), node))
-        else:
-            self.statements.append((None, node))
 
     def clauses(self) -> None:
         """Clauses of up to four literals."""
@@ -201,7 +202,7 @@ class Shapes:
         rng = self.rng
         if len(free) < 2 or rng.random() < 0.15:  # it shares atoms with others
             free = list(range(1, self.atoms + 1))
-        number = min(len(free), rng.randint(1, 6))
+        number = min(len(free), rng.randint(1, self.largest))
         atoms = rng.sample(free, number)
         self.groups.append(atoms)
         if rng.random() < 0.5:
@@ -231,7 +232,7 @@ class Shapes:
         rng = self.rng
         taken = {atom for group in self.groups for atom in group}
         free = [atom for atom in range(1, self.atoms + 1) if atom not in taken]
-        size = min(len(free) // 2, rng.randint(2, 5))
+        size = min(len(free) // 2, rng.randint(2, self.largest))
         if size < 2:
             return
         chosen = rng.sample(free, 2 * size)
