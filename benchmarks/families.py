@@ -389,7 +389,7 @@ def part(rows: list[Row]) -> Section:
     for said, each in goals.items():
         missed = [name for name, met in each if not met]
         shown = f"{said}{where}: {len(each) - len(missed)} of {len(each)}"
-        wanted.append((f"{shown}; not {', '.join(missed)}" if missed else shown, not missed))
+        wanted.append((f"{shown}; not {'; '.join(missed)}" if missed else shown, not missed))
     ours = ["lbm 1 s", "lbm 2 s", f"lbm {late}"]
     against = [*ours, "RC2 1 s", f"RC2 {late}", "lbm above RC2", "lbm proof", "RC2 proof", "ratio", "not met"]
     best_ones = ["best peer 0.5 s", "best peer 4 s", "lbm above", "lbm proof", "first peer's proof", "by"]

@@ -589,9 +589,8 @@ def ask_each(
     asked, truth = generated(seed)
     sides = [asked if route is None else replace(asked, route=route)]
     if engines:
-        sides.append(
-            replace(asked, engines=engines[seed % len(engines)], route="searched", top=1, every=False)
-        )
+        engine = random.Random(f"engine {seed}").choice(list(engines))
+        sides.append(replace(asked, engines=engine, route="searched", top=1, every=False))
     for side in sides:
         yield side, *examine(side, seconds, truth)
 
@@ -619,6 +618,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first question")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each search")
     parser.add_argument("--minutes", type=float, default=20.0, help="begin no question after so many")
+    parser.add_argument(
+        "--engines-every", type=int, default=4, metavar="N", help="ask an engine each N questions"
+    )
     parser.add_argument("--route", choices=ROUTES, help="for all questions; by default as it comes")
     parser.add_argument("--slow", action="store_true", help="print questions that took long")
     chosen = parser.parse_args()
@@ -632,7 +634,8 @@ def main() -> int:
         begun = time.monotonic()
         if begun - start > 60 * chosen.minutes:
             break
-        for asked, how, wrong in ask_each(seed, engines, chosen.seconds, chosen.route):
+        some = engines if number % chosen.engines_every == 0 else ()
+        for asked, how, wrong in ask_each(seed, some, chosen.seconds, chosen.route):
             ended[f"{asked.engines or 'by default'}, {asked.route} route: {how}"] += 1
             if wrong:
                 failures += 1
