@@ -497,6 +497,8 @@ def examine(asked: Question, seconds: float = 0.5, truth: Truth | None = None) -
         return "no world", [] if known.least is None else [f"no world, it says; one loses {known.least}"]
     except NoAnswer:
         return "no answer", []
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+        return "failed", [f"{type(error).__name__}: {error}"]
     wrong = []
     for one in [*told, found]:
         wrong += wrong_with(one, asked, known)

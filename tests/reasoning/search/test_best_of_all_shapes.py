@@ -120,6 +120,14 @@ def test_an_error_that_says_there_is_no_world_is_checked(monkeypatch, asked):
     assert best_check.examine(asked)[1][0].startswith("no world, it says")
 
 
+def test_whatever_else_is_raised_is_a_finding(monkeypatch, asked):
+    def refused(*_, **__):
+        raise ZeroDivisionError("of all things")
+
+    monkeypatch.setattr(lbm, "best", refused)
+    assert best_check.examine(asked) == ("failed", ["ZeroDivisionError: of all things"])
+
+
 def test_what_is_wrong_is_stored_with_few_statements_and_asked_again(monkeypatch, tmp_path, asked):
     with monkeypatch.context() as patched:
         said_by(patched, lambda found: dataclasses.replace(found, bound=found.lost + 1))
