@@ -621,7 +621,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.5, help="of each search")
     parser.add_argument("--minutes", type=float, default=20.0, help="begin no question after so many")
     parser.add_argument(
-        "--engines-every", type=int, default=4, metavar="N", help="ask an engine each N questions"
+        "--engines-every", type=int, default=2, metavar="N", help="ask an engine each N questions"
     )
     parser.add_argument("--route", choices=ROUTES, help="for all questions; by default as it comes")
     parser.add_argument("--slow", action="store_true", help="print questions that took long")
