@@ -21,7 +21,7 @@ from numpy import int64
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Ints
-from lbm.reasoning.engine.ready import kernel
+from lbm.reasoning.compiling.ready import kernel
 from lbm.reasoning.engine.streams import key_of, philox
 
 MAX_SUM: Final = 1 << 50

@@ -20,6 +20,7 @@ from typing import Final
 
 from numpy import int64
 
+from lbm.reasoning.compiling.ready import kernel
 from lbm.reasoning.engine.gains import (
     BEST,
     BREAKS,
@@ -76,7 +77,6 @@ from lbm.reasoning.engine.gains import (
     touch,
     work_out,
 )
-from lbm.reasoning.engine.ready import kernel
 
 TENURE: Final = (3, 10)
 """Tabu walks: moves that a value rests at least, and below this are those it rests in addition."""

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from lbm.arrays import Bools, Ints
 from lbm.knowledge.clauses import Clauses
+from lbm.reasoning.compiling.ready import kernel
 from lbm.reasoning.engine.gains import Slots, Space
-from lbm.reasoning.engine.ready import kernel
 
 MAX_SIZE: Final = 8_000_000
 """Pairs of slots, and listed ones, past which clauses are too many to be searched like this."""

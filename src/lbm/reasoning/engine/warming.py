@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lbm.reasoning.engine import ready
+from lbm.reasoning.compiling import ready
 
 _RULES: Final = ("heat bath", "metropolis")
 _WEIGHTS: Final = {"int16": (1.0, 2.0), "int32": (30_000.0, 40_001.0), "float64": (0.1, 0.25)}
@@ -142,6 +142,19 @@ def _energy() -> None:
         advance_energy(lanes, [1.0], rule=rule)
 
 
+def _exact() -> None:
+    from lbm.knowledge.circuits import Builder
+    from lbm.reasoning.exact.programs import circuit_sums, table_program
+
+    sizes, scopes = (2, 2), [(0, 1), (1,)]
+    program = table_program(sizes, scopes, [np.ones((2, 2), bool), np.ones(2, bool)])
+    build = Builder(1)
+    circuit = build.circuit(build.sum([build.literal(0, True), build.literal(0, False)]))
+    for down in (False, True):
+        program.swept(np.ones(len(program.value)), np.zeros(2), {0: np.ones((2, 2))}, 2, down=down)
+        circuit_sums(circuit, np.ones((1, 2, 2)), down=down)
+
+
 def _dense() -> None:
     from lbm.reasoning.engine.dense import gibbs
 
@@ -167,6 +180,7 @@ _CALLS: Final[dict[str, Callable[..., None]]] = {
     "valued": _valued,
     "sliced": _sliced,
     "energy": _energy,
+    "exact": _exact,
     "dense": _dense,
     "relations": _relations,
 }
