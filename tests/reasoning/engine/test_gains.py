@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbm.knowledge.clauses import Clauses
-from lbm.reasoning.engine import gains, values
+from lbm.reasoning.engine import alternatives, gains, values
 from lbm.reasoning.engine import kicks as searches
+from lbm.reasoning.engine.alternatives import Count
 from lbm.reasoning.engine.gains import heavy_of, move, recount, state_of, weigh
 from lbm.reasoning.engine.kicks import kicks, tabu
-from lbm.reasoning.engine.values import Count, values_of
+from lbm.reasoning.engine.values import values_of
 
 ATOMS = 8
 LITERALS = st.integers(1, ATOMS).flatmap(lambda i: st.sampled_from([i, -i]))
@@ -223,7 +224,7 @@ def test_compiled_searches_are_what_the_source_says(monkeypatch):
         return kept, known(state), state.cost
 
     fast = run()
-    for module in (gains, values, searches):
+    for module in (alternatives, gains, values, searches):
         for name, function in vars(module).copy().items():
             if hasattr(function, "py_func"):
                 monkeypatch.setattr(module, name, function.py_func)

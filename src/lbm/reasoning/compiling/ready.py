@@ -55,7 +55,8 @@ _SOURCES: Final = (  # that hold kernels
     *(
         _ENGINE / f"{name}.py"
         for name in (
-            "kernels sliced sliced_rows energy_kernels dense_kernels presolve walks gains values kicks"
+            "kernels sliced sliced_rows energy_kernels dense_kernels presolve walks "
+            "gains alternatives values kicks"
         ).split()
     ),
 )

@@ -102,9 +102,10 @@ def _walks() -> None:
 
 
 def _valued() -> None:
+    from lbm.reasoning.engine.alternatives import Count
     from lbm.reasoning.engine.gains import heavy_of, move, state_of, weigh
     from lbm.reasoning.engine.kicks import kicks, tabu
-    from lbm.reasoning.engine.values import Count, values_of
+    from lbm.reasoning.engine.values import values_of
 
     found = values_of(6, _problem(), [Count((0, 2, 9), 1, 2, 0)])
     assert found is not None

@@ -21,6 +21,7 @@ from lbm.knowledge.clauses import Clauses, as_clause, definitional
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, atoms_of, bounds
 from lbm.knowledge.weighted import check_cells, conjuncts, negated
 from lbm.reasoning.budget import NO_LIMIT, Budget
+from lbm.reasoning.engine.alternatives import Count
 from lbm.reasoning.engine.gains import (
     MAX_SUM,
     STEP,
@@ -34,7 +35,7 @@ from lbm.reasoning.engine.gains import (
 from lbm.reasoning.engine.kicks import kicks, tabu
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.engine.streams import key_of, philox
-from lbm.reasoning.engine.values import MAX_SIZE, Count, Values, values_of
+from lbm.reasoning.engine.values import MAX_SIZE, Values, values_of
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.annealed import Round
 
