@@ -228,9 +228,8 @@ def _piece(weights: np.dtype[Any] | None, counts: np.dtype[Any] | None) -> str:
 
 
 def loaded(name: str) -> Any:
-    """Return a module of the engine by its name."""
-    full = f"lbm.reasoning.engine.{name}"
-    return sys.modules.get(full) or importlib.import_module(full)
+    """Return a module of the engine by its name; one that another thread is loading is waited for."""
+    return importlib.import_module(f"lbm.reasoning.engine.{name}")
 
 
 class Kernel:
