@@ -2,16 +2,18 @@
 
 RC2, in a process of its own, has the question before all others. Then comes what takes a moment: the world
 that soft clauses like best, and a SAT solver's. Then exact methods, chains and walks, which end as soon as
-RC2 has settled the question. Every one of them looks at the clock.
+somebody has settled the question. Every one of them looks at the clock, and hears what engines in other
+processes have to say (:mod:`lbm.reasoning.search.panel`): all share the best world and the best bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import count
+from os import cpu_count
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,13 +21,15 @@ import numpy as np
 from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.clauses import Clauses, is_true, propagated, under
-from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
+from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget, now
 from lbm.reasoning.exact.apart import Component, split_of
 from lbm.reasoning.exact.buckets import WIDTH, order
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
 from lbm.reasoning.search import engines
-from lbm.reasoning.solvers.aside import Answers, Message, maxsat
+from lbm.reasoning.search.engines import OWN, RC2
+from lbm.reasoning.search.panel import Asked, Panel
+from lbm.reasoning.solvers.aside import Message, maxsat
 from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
@@ -40,6 +44,10 @@ MAX_EXACT: Final = 5_000
 HEAD_START: Final = 0.1
 """Seconds for RC2 before chains begin: many questions are settled by then."""
 
+ALONE: Final = 0.1
+"""Seconds that RC2 has for itself before it is asked a second time, set up in another way."""
+
+_SECOND: Final = 1.0  # seconds for that one to have the better bound
 _QUICK: Final = 16  # atoms of a component whose worlds may be enumerated; past it tables must be narrow
 _QUICK_LONG: Final = 12  # likewise, where weights do not fit 64 bits
 _GLANCE: Final = 300  # atoms up to which tabu search comes first
@@ -61,7 +69,11 @@ Enough = Callable[[int | None, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a search stands: the best worlds met so far, best first, and what is proven of them."""
+    """Where a search stands: the best worlds met so far, best first, and what is proven of them.
+
+    ``found_by`` and ``proved_by`` name engines: who found the first world, and who proved the bound, if
+    there is more to it than that no weight is below 0. ``dropped``: engines that were, and why.
+    """
 
     worlds: tuple[Candidate, ...]
     bound: int
@@ -69,6 +81,9 @@ class Standing:
     method: str
     complete: bool = False
     sweeps: int = 0
+    found_by: str = OWN
+    proved_by: str | None = None
+    dropped: tuple[str, ...] = ()
 
     @property
     def lost(self) -> int:
@@ -145,7 +160,7 @@ def _proven(problem: Problem, rows: Bools, complete: bool) -> Standing:
     """Return the best worlds as exact methods found them, shape (worlds, atoms)."""
     worlds = tuple(problem.look(row) for row in rows.tolist())
     assert all(world.keeps for world in worlds)
-    return Standing(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
+    return Standing(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete, proved_by=OWN)
 
 
 def _method(problem: Problem, budget: Budget) -> str:
@@ -212,11 +227,16 @@ def _pulls(clauses: Clauses) -> Floats:
     return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
 
 
+def _values(world: str) -> list[bool]:
+    return [value == "1" for value in world]
+
+
 @dataclass(eq=False)
 class Search:
-    """A search for the best worlds: by RC2 in a process of its own, and by all others in this one.
+    """A search for the best worlds: by engines in processes of their own, and by our own methods in this one.
 
-    Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``.
+    Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``. ``engines`` are
+    the names of those that may be asked.
     """
 
     problem: Problem
@@ -229,48 +249,64 @@ class Search:
     enough: Enough | None = None
     start: Sequence[bool] | None = None
     jobs: int = 1
-    stack: ExitStack = field(default_factory=ExitStack, init=False)  # what ends with the search
+    engines: frozenset[str] = field(default_factory=lambda: engines.chosen(None))
+    panel: Panel = field(default_factory=Panel, init=False)
     clauses: Clauses | None = None  # None: too large as clauses
     worlds: dict[tuple[bool, ...], Candidate] = field(default_factory=dict)
     least: Candidate | None = None
+    finder: str = OWN  # who found the least
     proven: list[Candidate] = field(default_factory=list)
-    bound: int = 0
+    floor: int = 0  # what every world loses, as presolve has found out
     sweeps: int = 0
-    answers: Answers | None = None
     unsettled: Unsettled | None = None
     seed: int | None = None
     rounds: Iterator[int] = field(default_factory=count)
-    ended: bool = False  # RC2 has nothing more to say
-    all: bool = False  # it has given every world that was asked for
+    all: bool = False  # RC2 has given every world that was asked for
     full: bool = False  # there are more than are given out
+    later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)  # who is asked, and when
+
+    @property
+    def bound(self) -> int:
+        """The best lower bound of the weight that any world loses, times 10^digits."""
+        return max(self.floor, self.panel.bound())
 
     def found(self) -> Standing:
         """Return the best worlds, exactly if that is quick; there may be none, if time is short."""
-        with self.stack:
-            small = len(self.problem.theory.atoms) <= WIDTH
-            if small and (found := self._exactly(2 * _PATIENCE)):
-                return found
-            simple = simple_model(self.problem)
-            if simple is not None:
-                self._add(simple)
-                if self._over():
-                    return self.result()
+        try:
+            if OWN in self.engines:
+                return self._own()
             self._call()
-            self._guess()
+            self._listen(self.budget.at_least(LEAST) if self.least is None else self.budget)
+            return self.result()
+        finally:
+            self.panel.close()
+
+    def _own(self) -> Standing:
+        """Search by our own methods, beside all others."""
+        small = len(self.problem.theory.atoms) <= WIDTH
+        if small and (found := self._exactly(2 * _PATIENCE)):
+            return found
+        simple = simple_model(self.problem)
+        if simple is not None:
+            self._add(simple)
             if self._over():
                 return self.result()
-            if not small and (found := self._exactly(_PATIENCE)):
-                return found
-            if not (engines.loaded() and engines.usable("lanes", self.budget)):
-                self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
-                if not self._over():
-                    self._run_plainly()
-            if not self._over() and engines.usable("lanes", self.budget):
-                self._glance()
-                if not self._over():
-                    self._anneal(self._over)
-            self._listen(self.budget)
+        self._call()
+        self._guess()
+        if self._over():
             return self.result()
+        if not small and (found := self._exactly(_PATIENCE)):
+            return found
+        if not (engines.loaded() and engines.usable("lanes", self.budget)):
+            self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
+            if not self._over():
+                self._run_plainly()
+        if not self._over() and engines.usable("lanes", self.budget):
+            self._glance()
+            if not self._over():
+                self._anneal(self._over)
+        self._listen(self.budget)
+        return self.result()
 
     def _exactly(self, patience: float) -> Standing | None:
         """Return the exact answer, if it comes in a part of the time and before RC2 settles the question."""
@@ -279,8 +315,8 @@ class Search:
         return None
 
     def _listen(self, budget: Budget) -> None:
-        """Wait for RC2 to settle the question."""
-        while not self.ended and not self._over() and not budget.spent():
+        """Wait for others to settle the question."""
+        while (self.panel.open() or self.later) and not self._over() and not budget.spent():
             self._hear(budget)
 
     def _guess(self) -> None:
@@ -341,7 +377,7 @@ class Search:
         if self.start is not None:
             x[: len(theory.atoms), 0] = self.start
         solver = None
-        if not soft and self.ended:  # RC2 is not there to do that
+        if not soft and not self.panel.open():  # nobody is there to do that
             solver = solving(clauses.rows(), conflicts=_CONFLICTS)
         for number, size in enumerate(_WALKS if soft else _FOCUSED):
             begun = x[:, number]
@@ -392,19 +428,42 @@ class Search:
             found = unsettled_of(self.problem, self.budget.unless(self._over), pure=pure)
             if found is None:
                 raise self._nothing()
-            self.bound = max(self.bound, found.lost)
+            self.floor = max(self.floor, found.lost)
             return found
         return None
 
     def _call(self) -> None:
         """Give the question to RC2."""
-        try:
+        with suppress(LimitExceeded, NoAnswer, OSError):  # too large as clauses, or no process can be started
             self.clauses = self.problem.clauses(self.budget)
-            atoms = len(self.problem.theory.atoms)
-            asked = maxsat(self.clauses, atoms=atoms, top=self.top, every=self.every)
-            self.answers = self.stack.enter_context(asked)
-        except (LimitExceeded, NoAnswer, OSError):  # too large as clauses, or no process can be started
-            self.ended = True
+            if RC2 in self.engines:
+                self._ask_rc2()
+                if self._wants_another(self.clauses):
+                    self.later.append((now() + ALONE, self._ask_another))
+
+    def _ask_rc2(self, **plan: str) -> Asked:
+        assert self.clauses is not None
+        atoms = len(self.problem.theory.atoms)
+        return self.panel.join(RC2, maxsat(self.clauses, atoms=atoms, top=self.top, every=self.every, **plan))
+
+    def _wants_another(self, clauses: Clauses) -> bool:
+        """Return whether RC2 may be quick only if it is set up in another way: no one way is always best."""
+        if self.top > 1 or self.every or len(clauses.literals) > _MAX_LITERALS or cpu_count() == 1:
+            return False
+        soft = clauses.weights[clauses.weights != 0]
+        return len(soft) > 0 and (len(soft) < len(clauses) or bool((soft != soft[0]).any()))
+
+    def _ask_another(self) -> None:
+        """Give the question to an RC2 that takes all soft clauses at once; it has a moment to get ahead."""
+        if self.panel.doubts(RC2):
+            return
+        another = self._ask_rc2(plan="plain")
+
+        def retire() -> None:
+            if another in self.panel.open() and another.bound < self.bound:
+                another.end()
+
+        self.later.append((now() + _SECOND, retire))
 
     def _anneal(self, over: Callable[[], bool]) -> None:
         """Anneal, round after round, until that is ``over`` or finds nothing better any more."""
@@ -445,7 +504,7 @@ class Search:
         spread(work, self.rounds, n_jobs=self.jobs, on_done=hear, stop=stop)
 
     def _over(self) -> bool:
-        """Hear what RC2 has to say by now, and return whether to stop."""
+        """Hear what others have to say by now, and return whether to stop."""
         self._hear(SPENT)
         return self.budget.spent() or self._settled()
 
@@ -458,64 +517,92 @@ class Search:
         return self.top == 1 and not self.every and lost is not None and lost <= self.bound
 
     def _hear(self, budget: Budget) -> None:
-        """Wait for RC2 to say something, and take all that it has said by then."""
-        latest = ""  # of the worlds on its way, the last is the best
-        while self.answers is not None and not self.ended:
-            said = self.answers.next(budget)
-            if said is None:
-                break
-            if said.kind == "bound":
-                self.bound = max(self.bound, said.lost)
-            elif said.kind == "world":
-                latest = said.world
-            elif said.kind == "next":
-                self._prove(said)
-            else:
-                self.ended, self.all = True, said.kind == "end"
-            budget = SPENT
+        """Wait for somebody to say something, and take all that is said by then."""
+        while self.later and now() >= self.later[0][0]:
+            _, ask = self.later.pop(0)
+            with suppress(OSError):  # no further process can be started
+                ask()
+        if self.later:
+            budget = budget.at_most(self.later[0][0] - now())
+        for engine, said in self.panel.heard(budget):
+            self._take_in(engine, said)
             if self.budget.spent():
                 break
-        if latest:
-            self._add([value == "1" for value in latest])
-        if self.least is not None and self.bound > self.least.lost:
-            self._distrust()
+        for engine in list(self.panel.asked):
+            if engine.latest is not None:
+                self._try(engine, engine.latest)
+        if self.least is not None:
+            for engine in list(self.panel.asked):
+                if engine.bound > self.least.lost:
+                    self._distrust(engine, "a bound above what a world loses")
         if self.all and not self.worlds:
             raise self._nothing()
 
-    def _prove(self, said: Message) -> None:
-        world = self._add([value == "1" for value in said.world])
+    def _take_in(self, engine: Asked, said: Message) -> None:
+        """Take what an engine says; a world on its way waits, as the last is the best."""
+        if engine.latest is not None and said.kind not in ("world", "bound"):
+            self._try(engine, engine.latest)
+        if engine.ended:
+            return
+        if said.kind == "bound":
+            engine.bound = max(engine.bound, said.lost)
+        elif said.kind == "world":
+            engine.latest = said
+        elif said.kind == "next":
+            self._prove(engine, said)
+        elif said.kind == "end":
+            engine.ended, self.all = True, self.all or engine.name == RC2
+            if said.all and not engine.gave and self.least is not None:
+                self._distrust(engine, "it finds no world where there is one")
+        else:
+            self._distrust(engine, "its process ended without an answer")
+
+    def _try(self, engine: Asked, said: Message) -> None:
+        """Evaluate a world that an engine gave."""
+        engine.latest, engine.gave = None, True
+        world = self._add(_values(said.world), engine.name)
+        if world is None:
+            self._distrust(engine, "a world that breaks what is hard")
+
+    def _prove(self, engine: Asked, said: Message) -> None:
+        """Take a world that is proven to be the next best."""
+        engine.latest, engine.gave = None, True
+        world = self._add(_values(said.world), engine.name)
         if world is None or world.lost != said.lost:
-            self._distrust()
+            self._distrust(
+                engine,
+                "a world that breaks what is hard" if world is None else "a world that loses another weight",
+            )
             return
         self.proven.append(world)
-        self.bound = max(self.bound, self.proven[0].lost)
+        engine.bound = max(engine.bound, self.proven[0].lost)
         if self.every and len(self.proven) == MAX_WORLDS:
-            self.ended = self.full = True
+            engine.ended = self.full = True
 
-    def _distrust(self) -> None:
-        """Forget what RC2 has said: evaluated worlds prove it wrong."""
-        self.ended, self.all, self.bound, self.proven = True, False, 0, []
+    def _distrust(self, engine: Asked, why: str) -> None:
+        """Forget what an engine has said: evaluated worlds prove it wrong, or it failed."""
+        self.panel.drop(engine, why)
+        if engine.name == RC2:
+            self.all, self.proven = False, []
 
-    def _add(self, values: Sequence[bool]) -> Candidate | None:
+    def _add(self, values: Sequence[bool], finder: str = OWN) -> Candidate | None:
         """Evaluate a world and keep it if it is one of the best; return it if it is a model at all."""
         world = self.worlds.get(tuple(values)) or self.problem.look(values)
         if not world.keeps:
             return None
         self.worlds[world.values] = world
         if self.least is None or world.lost < self.least.lost:
-            self.least = world
+            self.least, self.finder = world, finder
             if not self.every and self.top == 1:
                 self.worlds = {world.values: world}
             if self.tell is not None:
-                self.tell(
-                    Standing((world,), min(self.bound, world.lost), False, "annealed", sweeps=self.sweeps)
-                )
+                self.tell(self._standing((world,), min(self.bound, world.lost), False, "annealed"))
         return world
 
     def result(self) -> Standing:
         """Return the best worlds, sorted, with what is proven of them."""
         if self.least is None:
-            return Standing((), self.bound, False, "annealed", sweeps=self.sweeps)
+            return self._standing((), self.bound, False, "annealed")
         if self.every:
             optimal = self.least.lost <= self.bound
             chosen = (
@@ -528,7 +615,17 @@ class Search:
             : MAX_WORLDS if self.every else self.top
         ]
         method = "certified" if optimal else "annealed"
-        return Standing(tuple(worlds), self.bound, optimal, method, self.every and self.all, self.sweeps)
+        return self._standing(tuple(worlds), self.bound, optimal, method, self.every and self.all)
+
+    def _standing(
+        self, worlds: tuple[Candidate, ...], bound: int, optimal: bool, method: str, complete: bool = False
+    ) -> Standing:
+        """Return where we stand, with who brought us there."""
+        prover = OWN if bound <= self.floor else self.panel.prover(bound)
+        if not (bound or optimal):
+            prover = None
+        dropped = tuple(self.panel.dropped)
+        return Standing(worlds, bound, optimal, method, complete, self.sweeps, self.finder, prover, dropped)
 
     def _nothing(self) -> NoWorlds:
         return no_worlds(self.problem.theory, self.problem.evidence, self.budget)

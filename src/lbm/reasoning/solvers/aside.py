@@ -115,7 +115,12 @@ class Answers:
 
 @contextmanager
 def maxsat(
-    clauses: Clauses, *, atoms: int | None = None, top: int = 1, every: bool = False
+    clauses: Clauses,
+    *,
+    atoms: int | None = None,
+    top: int = 1,
+    every: bool = False,
+    plan: str | None = None,
 ) -> Iterator[Answers]:
     """Start RC2 on weighted clauses; what it finds comes as events until the ``with`` block is left.
 
@@ -130,6 +135,8 @@ def maxsat(
         How many worlds are wanted, in order of the weight they lose.
     every
         Whether all the best ones are wanted instead.
+    plan
+        How RC2 is set up, one of the PLANS of its process; None: as is best for what is wanted.
     """
     header = {
         "task": "maxsat",
@@ -137,6 +144,7 @@ def maxsat(
         "atoms": clauses.variables if atoms is None else atoms,
         "top": top,
         "every": every,
+        "plan": plan,
     }
     with _asked(header, clauses, clauses.weights) as answers:
         yield answers

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 SOLVER = "m22"
 """The SAT solver below RC2. Cores are shrunk by many short calls, and at those MiniSat was the fastest."""
 
+PLANS: dict[str, dict[str, Any]] = {
+    "stratified": {"solver": "g3", "minz": True},
+    "plain": {"solver": "g3", "blo": None},
+    "exhaustive": {"solver": SOLVER, "minz": True, "exhaust": True, "adapt": True, "blo": "full"},
+}
+"""How RC2 may be set up: heavier clauses first; all at once; or with cores exhausted and exclusions found."""
+
 _AGAIN = 0.005  # seconds after which a solver is told again to stop: once may be too early
 
 
@@ -187,7 +194,7 @@ def solve(
     say: Say,
     call: Call,
 ) -> None:
-    """Say what RC2 finds out about weighted clauses; ``wanted`` holds ``top`` and ``every``.
+    """Say what RC2 finds out about weighted clauses; ``wanted`` holds ``top`` and ``every``, maybe ``plan``.
 
     ``call`` lets a SAT solver work on assumptions.
     """
@@ -209,7 +216,10 @@ def solve(
         say("next", lost=0, world=first)  # nothing can be lost
         say("end", all=atoms == 0)
         return
-    solver = _rc2(hard, soft, variables, atoms, base, say, call, hardens=wanted["top"] == 1)
+    hardens = wanted["top"] == 1
+    one = hardens and not wanted["every"]
+    plan = PLANS[wanted.get("plan") or ("stratified" if one else "exhaustive")]
+    solver = _rc2(hard, soft, variables, atoms, base, say, call, plan, hardens=hardens)
     found, least = 0, base
     while wanted["every"] or found < wanted["top"]:
         model = solver.compute()
@@ -278,10 +288,11 @@ def _rc2(
     base: int,
     say: Say,
     call: Call,
+    plan: dict[str, Any],
     *,
     hardens: bool,
 ) -> Any:
-    """Return RC2 on these clauses, which says bounds and worlds as it goes.
+    """Return RC2 on these clauses, set up by a plan, which says bounds and worlds as it goes.
 
     With ``hardens`` it drops worlds that are proven worse than another one, which helps it to find all
     the best ones, but none after them.
@@ -289,7 +300,10 @@ def _rc2(
     from pysat.examples.rc2 import RC2, RC2Stratified
     from pysat.formula import WCNF
 
-    class Telling(RC2Stratified if soft else RC2):  # type: ignore[misc]
+    options = {name: value for name, value in plan.items() if value is not None}
+    stratified = bool(soft) and plan.get("blo", "div") is not None
+
+    class Telling(RC2Stratified if stratified else RC2):  # type: ignore[misc]
         """RC2 that says every bound that it proves, and lets other threads run."""
 
         _cost = 0
@@ -319,10 +333,13 @@ def _rc2(
     formula.soft = [list(clause) for clause, _ in soft]
     formula.wght = [weight for _, weight in soft]
     formula.nv = variables
-    options: dict[str, Any] = {"exhaust": True, "minz": True}
-    if soft:
-        options |= {"adapt": hardens, "blo": "full", "nohard": not hardens}
-    return Telling(formula, solver=SOLVER, **options)
+    if not hardens:
+        options["adapt"] = False
+    if stratified:
+        options |= {"nohard": not hardens}
+    else:
+        options.pop("blo", None)
+    return Telling(formula, **options)
 
 
 if __name__ == "__main__":
