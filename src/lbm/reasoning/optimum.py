@@ -22,7 +22,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Best
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.search.engines import chosen
+from lbm.reasoning.search.engines import OWN, RC2, chosen
 from lbm.reasoning.search.routes import MAX_WORLDS, Search, Standing
 
 
@@ -84,6 +84,10 @@ def best(
     if n_jobs == 0:
         raise ValueError("n_jobs is a number of processes from 1 up, or -1 for all cores, got 0")
     asked = chosen(engines)
+    if (every or top > 1) and asked.isdisjoint((OWN, RC2)):
+        raise ValueError(
+            f"only {OWN} and {RC2} give more than one world: name one of them, or ask for one world"
+        )
     first = None if start is None else _values(problem.theory, start)
     tell = None if on_better is None else lambda found: on_better(_named(problem, found, every))
     found = Search(
@@ -98,7 +102,8 @@ def best(
         engines=asked,
     ).found()
     if not found.worlds:
-        raise NoAnswer(f"no world was found within {seconds} seconds: allow more")
+        failed = "".join(f"; dropped {reason}" for reason in found.dropped)
+        raise NoAnswer(f"no world was found within {seconds} seconds: allow more{failed}")
     return _named(problem, found, every)
 
 

@@ -8,13 +8,15 @@ processes have to say (:mod:`lbm.reasoning.search.panel`): all share the best wo
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import count
 from os import cpu_count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -27,9 +29,12 @@ from lbm.reasoning.exact.buckets import WIDTH, order
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
 from lbm.reasoning.search import engines
-from lbm.reasoning.search.engines import OWN, RC2
+from lbm.reasoning.search.engines import CP_SAT, OWN, RC2, TOULBAR2
+from lbm.reasoning.search.invited import LITERALS, SOON, Invitation, guests_of
 from lbm.reasoning.search.panel import Asked, Panel
-from lbm.reasoning.solvers.aside import Message, maxsat
+from lbm.reasoning.solvers import aside
+from lbm.reasoning.solvers.aside import Message, demanded, maxsat
+from lbm.reasoning.solvers.demands import Demands
 from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
@@ -61,7 +66,13 @@ _HEAD_SHARE: Final = 0.05  # of the time that is left, at most
 _DESCENT: Final = 0.1  # seconds for going down from the first world that comes to hand
 _PLAIN: Final = 0.7  # seconds for chains without compiled code before a compiler is loaded
 _PLAIN_SIZE: Final = 2_000  # formulae, or tens of literals, up to which such chains are of use
+_LOOK: Final = 0.02  # seconds between looks at work in a thread
 _HUGE: Final = 10**300  # weights past this are all the same to whoever guesses
+
+MODULES: Final = {CP_SAT: aside.CP_SAT, TOULBAR2: aside.TOULBAR2}
+"""What the process of each engine runs."""
+
+_T = TypeVar("_T")
 
 Enough = Callable[[int | None, int], bool]
 """Whether the least weight lost so far, None at first, and its lower bound settle the question."""
@@ -227,6 +238,11 @@ def _pulls(clauses: Clauses) -> Floats:
     return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
 
 
+def _load() -> None:
+    """Load what walks and chains need: that takes a moment."""
+    import lbm.reasoning.search.annealed  # noqa: F401 - nothing is asked of it yet
+
+
 def _values(world: str) -> list[bool]:
     return [value == "1" for value in world]
 
@@ -263,6 +279,10 @@ class Search:
     rounds: Iterator[int] = field(default_factory=count)
     all: bool = False  # RC2 has given every world that was asked for
     full: bool = False  # there are more than are given out
+    demands: Demands | None = None
+    valued: bool = False  # it is made of variables of many values, and one engine is for these
+    loose: bool = False  # nothing holds the problem together but soft clauses
+    begun: float = 0.0
     later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)  # who is asked, and when
 
     @property
@@ -276,7 +296,7 @@ class Search:
             if OWN in self.engines:
                 return self._own()
             self._call()
-            self._listen(self.budget.at_least(LEAST) if self.least is None else self.budget)
+            self._listen(self.budget)
             return self.result()
         finally:
             self.panel.close()
@@ -302,6 +322,8 @@ class Search:
             if not self._over():
                 self._run_plainly()
         if not self._over() and engines.usable("lanes", self.budget):
+            if not engines.loaded():
+                self._meanwhile(_load)
             self._glance()
             if not self._over():
                 self._anneal(self._over)
@@ -313,6 +335,47 @@ class Search:
         with suppress(NoAnswer):
             return _exact(self.problem, self.top, self.every, self.budget.part(patience).unless(self._over))
         return None
+
+    def _invite(self) -> None:
+        """Ask those who know more than clauses, if the problem is one for them and there is time."""
+        if self._literals() > max(LITERALS.values()):
+            return
+        with suppress(LimitExceeded, NoAnswer):
+            demands = self.problem.demands(self.budget)
+            guests = guests_of(demands, self.engines, self.jobs)
+            self.demands, self.loose, self.valued = demands, guests.loose, guests.valued
+            for each in guests.invitations:
+                work = partial(self._ask, each)
+                self.later.append((self.begun + each.after, work))
+            self.later.sort(key=lambda pair: pair[0])
+
+    def _literals(self) -> int:
+        return len(self.clauses.literals) if self.clauses is not None else len(self.problem.theory)
+
+    def _ask(self, guest: Invitation) -> None:
+        assert self.demands is not None
+        upper = None if self.least is None else self.least.lost
+        question = demanded(
+            MODULES[guest.name], self.demands, upper=self._upper(guest.name), workers=guest.workers
+        )
+        engine = self.panel.join(guest.name, question)
+        engine.upper, engine.favoured = upper, guest.favoured and not self.loose
+
+    def _upper(self, name: str) -> int | None:
+        """Return what some world loses, for an engine that then looks for those that lose less."""
+        return self.least.lost if self.least is not None and name == TOULBAR2 else None
+
+    def _share(self) -> None:
+        """Let everybody know the best world who can make use of it, and take turns."""
+        if self.least is not None and self.demands is not None:
+            self.panel.share(self.least.values, self.least.lost, self.finder)
+            engine = self.panel.behind(self.least.lost)
+            if engine is not None:
+                question = demanded(MODULES[engine.name], self.demands, upper=self.least.lost)
+                with suppress(OSError):
+                    self.panel.again(engine, question, self.least.lost)
+        cores = cpu_count() or 1
+        self.panel.turn(max(1, cores - 1 if self.loose else cores), strict=self.loose)
 
     def _listen(self, budget: Budget) -> None:
         """Wait for others to settle the question."""
@@ -420,17 +483,50 @@ class Search:
             self._anneal(over)
 
     def _unsettled(self) -> Unsettled | None:
-        """Return what is annealed; None: the theory is too large for that."""
-        from lbm.reasoning.search.annealed import unsettled_of
-
+        """Return what is annealed; None: the theory is too large for that, or it is no longer needed."""
         pure = self.top == 1 and not self.every
-        with suppress(TooManyWorlds, LimitExceeded, NoAnswer):
-            found = unsettled_of(self.problem, self.budget.unless(self._over), pure=pure)
-            if found is None:
-                raise self._nothing()
-            self.floor = max(self.floor, found.lost)
-            return found
-        return None
+
+        def work() -> tuple[Unsettled | None] | None:
+            from lbm.reasoning.search.annealed import unsettled_of
+
+            with suppress(TooManyWorlds, LimitExceeded, NoAnswer):
+                return (unsettled_of(self.problem, self.budget.unless(self._settled), pure=pure),)
+            return None
+
+        found = self._meanwhile(work)
+        if found is None:
+            return None
+        (unsettled,) = found
+        if unsettled is None:
+            raise self._nothing()
+        self.floor = max(self.floor, unsettled.lost)
+        return unsettled
+
+    def _meanwhile(self, work: Callable[[], _T]) -> _T | None:
+        """Do what does not look at the clock, and hear what others say meanwhile; None: it is not needed."""
+        if not (self.panel.open() or self.later):
+            return work()
+        found: list[_T] = []
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                found.append(work())
+            except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+                failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            if self.panel.open():
+                self._hear(self.budget.at_most(_LOOK))
+            else:
+                thread.join(_LOOK)
+            if self._over():
+                return None
+        if failed:
+            raise failed[0]
+        return found[0]
 
     def _call(self) -> None:
         """Give the question to RC2."""
@@ -438,8 +534,11 @@ class Search:
             self.clauses = self.problem.clauses(self.budget)
             if RC2 in self.engines:
                 self._ask_rc2()
-                if self._wants_another(self.clauses):
-                    self.later.append((now() + ALONE, self._ask_another))
+        self.begun = now()
+        if not {CP_SAT, TOULBAR2}.isdisjoint(self.engines) and self.top == 1 and not self.every:
+            self.later.append((self.begun + (SOON if self.panel.open() else 0.0), self._invite))
+        if self.clauses is not None and RC2 in self.engines and self._wants_another(self.clauses):
+            self.later.append((self.begun + ALONE, self._ask_another))
 
     def _ask_rc2(self, **plan: str) -> Asked:
         assert self.clauses is not None
@@ -455,7 +554,7 @@ class Search:
 
     def _ask_another(self) -> None:
         """Give the question to an RC2 that takes all soft clauses at once; it has a moment to get ahead."""
-        if self.panel.doubts(RC2):
+        if self.panel.doubts(RC2) or self.valued:
             return
         another = self._ask_rc2(plan="plain")
 
@@ -467,13 +566,13 @@ class Search:
 
     def _anneal(self, over: Callable[[], bool]) -> None:
         """Anneal, round after round, until that is ``over`` or finds nothing better any more."""
+        self.unsettled = unsettled = self.unsettled or self._unsettled()
+        if unsettled is None or over():
+            return
         from lbm.reasoning.engine.streams import seed_from
         from lbm.reasoning.parallel import spread
         from lbm.reasoning.search.annealed import Round, anneal
 
-        self.unsettled = unsettled = self.unsettled or self._unsettled()
-        if unsettled is None or over():
-            return
         self.seed = seed = seed_from(self.rng) if self.seed is None else self.seed
         # Where nothing is hard any world is a model, and there is one however short the time.
         self._add(unsettled.base.tolist() if self.start is None else self.start)
@@ -524,6 +623,9 @@ class Search:
                 ask()
         if self.later:
             budget = budget.at_most(self.later[0][0] - now())
+            if not self.panel.open():
+                time.sleep(max(0.0, min(budget.left(), self.budget.left())))
+        best, bound = self.least, self.bound
         for engine, said in self.panel.heard(budget):
             self._take_in(engine, said)
             if self.budget.spent():
@@ -537,6 +639,17 @@ class Search:
                     self._distrust(engine, "a bound above what a world loses")
         if self.all and not self.worlds:
             raise self._nothing()
+        if self.least is not best:
+            self._moved(self.finder)
+        if self.bound > bound:
+            self._moved(self.panel.prover(self.bound))
+        if not self._settled():
+            self._share()
+
+    def _moved(self, name: str | None) -> None:
+        for engine in self.panel.open():
+            if engine.name == name:
+                engine.moved = now()
 
     def _take_in(self, engine: Asked, said: Message) -> None:
         """Take what an engine says; a world on its way waits, as the last is the best."""
@@ -545,15 +658,20 @@ class Search:
         if engine.ended:
             return
         if said.kind == "bound":
+            engine.spoke = True
             engine.bound = max(engine.bound, said.lost)
         elif said.kind == "world":
             engine.latest = said
         elif said.kind == "next":
             self._prove(engine, said)
         elif said.kind == "end":
-            engine.ended, self.all = True, self.all or engine.name == RC2
-            if said.all and not engine.gave and self.least is not None:
+            engine.ended = True
+            empty = said.all and not engine.gave
+            self.all = self.all or engine.name == RC2 or empty
+            if empty and self.least is not None:
                 self._distrust(engine, "it finds no world where there is one")
+        elif said.kind == "declined":
+            engine.ended = True
         else:
             self._distrust(engine, "its process ended without an answer")
 
@@ -563,6 +681,10 @@ class Search:
         world = self._add(_values(said.world), engine.name)
         if world is None:
             self._distrust(engine, "a world that breaks what is hard")
+        elif engine.name != RC2:  # which does not say what it loses
+            engine.upper = min(world.lost, world.lost if engine.upper is None else engine.upper)
+            if world.lost > said.lost:
+                self._distrust(engine, "a world that loses another weight")
 
     def _prove(self, engine: Asked, said: Message) -> None:
         """Take a world that is proven to be the next best."""
@@ -582,8 +704,9 @@ class Search:
     def _distrust(self, engine: Asked, why: str) -> None:
         """Forget what an engine has said: evaluated worlds prove it wrong, or it failed."""
         self.panel.drop(engine, why)
+        self.all = False
         if engine.name == RC2:
-            self.all, self.proven = False, []
+            self.proven = []
 
     def _add(self, values: Sequence[bool], finder: str = OWN) -> Candidate | None:
         """Evaluate a world and keep it if it is one of the best; return it if it is a model at all."""

@@ -63,10 +63,10 @@ class Work:
                 # In a thread, since this one hears whether our caller is still there.
                 threading.Thread(target=self._stop, args=(said["stop"],), daemon=True).start()
                 continue
-            literals = _numbers("i", self.problem, said.pop("literals"))
+            literals = numbers("i", self.problem, said.pop("literals"))
             weights = said.pop("weights", None)
             if weights is None:
-                weights = _numbers("q", self.problem, said.pop("weighted", 0))
+                weights = numbers("q", self.problem, said.pop("weighted", 0))
             with self.arrived:
                 self.waiting.append((said, literals, weights))
                 self.arrived.notify()
@@ -108,18 +108,24 @@ class Work:
         self.solver, self.current = None, -1
 
 
-def _numbers(kind: str, file: IO[bytes], number: int) -> array[int]:
+def numbers(kind: str, file: IO[bytes], number: int) -> array[int]:
+    """Return so many numbers of an array's kind, as they come."""
     found: array[int] = array(kind)
     found.frombytes(file.read(found.itemsize * number))
     return found
 
 
+def mouth() -> IO[bytes]:
+    """Return where our lines go; solvers may print, but what they say must not stand between these."""
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return out
+
+
 def main() -> None:
     """Read problems from standard input, and answer them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Solvers may print: what they say must not stand between our lines.
-    out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    out = mouth()
     work = Work(sys.stdin.buffer)
     if not work.counts():
         from pysat.examples.rc2 import RC2  # noqa: F401 - loaded before the first problem comes
@@ -131,7 +137,7 @@ def main() -> None:
         def say(kind: str, number: int = number, **parts: Any) -> None:
             out.write(json.dumps({"number": number, "kind": kind, **parts}).encode() + b"\n")
 
-        clauses = _clauses(literals)
+        clauses = rows_of(literals)
         try:
             if header["task"] == "count":
                 say("count", count=hex(_count(clauses, header["variables"], header["project"])))
@@ -148,7 +154,8 @@ def main() -> None:
         del clauses, literals, weights
 
 
-def _clauses(literals: array[int]) -> list[list[int]]:
+def rows_of(literals: array[int]) -> list[list[int]]:
+    """Return the rows of literals that a 0 ends."""
     found: list[list[int]] = []
     start = 0
     for end, literal in enumerate(literals):
