@@ -90,6 +90,12 @@ class Asked:
             self.runs = True
             self.answers.go_on()
 
+    def speak(self) -> None:
+        """Take down that it has proven something, and so is past its preparations."""
+        if not self.spoke:
+            self.spoke, moment = True, now()
+            self.due = max(self.due, moment + max(_RESTART[0], _RESTART[1] * (moment - self.started)))
+
     def lively(self, moment: float) -> bool:
         """Return whether it has brought something new not long ago, or has only begun."""
         return self.favoured or moment - self.moved < max(_YOUNG, _LATELY * (moment - self.begun))

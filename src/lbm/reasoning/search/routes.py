@@ -319,7 +319,8 @@ class Search:
             return found
         if not (engines.loaded() and engines.usable("lanes", self.budget)):
             self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
-            if not self._over():
+            alone = {engine.name for engine in self.panel.open()} <= {RC2}
+            if not self._over() and (alone or not engines.usable("lanes", self.budget)):
                 self._run_plainly()
         if not self._over() and engines.usable("lanes", self.budget):
             if not engines.loaded():
@@ -658,7 +659,7 @@ class Search:
         if engine.ended:
             return
         if said.kind == "bound":
-            engine.spoke = True
+            engine.speak()
             engine.bound = max(engine.bound, said.lost)
         elif said.kind == "world":
             engine.latest = said

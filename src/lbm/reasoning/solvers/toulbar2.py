@@ -263,7 +263,8 @@ def solve(network: Network, seed: int) -> None:
             solver.AddGeneralizedLinearConstraint(lower, ">=", low)
         if high < most:
             solver.AddGeneralizedLinearConstraint(upper, "<=", high + (most if weight else 0))
-    solver.Solve(showSolutions=1)
+    if solver.Solve(showSolutions=1) is None:  # it does not say so where it finds out beforehand
+        print("No solution in", flush=True)
 
 
 if __name__ == "__main__":

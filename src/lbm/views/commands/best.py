@@ -69,7 +69,7 @@ def best_world(
     (with --all: whether these are all), found_by and proved_by (own, rc2, cp-sat or toulbar2; null: nobody),
     dropped (engines that failed or were not believed, and why); where there is no world, worlds is empty and
     clash lists formulae, or reason says that none was found in time.
-    With --dimacs: o, the weight lost; s; and v, a literal per atom.
+    With --dimacs: o, the weight lost, for every better world as it is found; s; and v, a literal per atom.
     """
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
@@ -85,7 +85,7 @@ def best_world(
     def tell(found: Best) -> None:
         kept[:] = [found]
         if dimacs:
-            shared.say(f"o {found.lost}")
+            shared.say_now(f"o {found.lost}")
 
     def show(found: Best) -> None:
         if as_json:
@@ -110,6 +110,8 @@ def best_world(
     except KeyboardInterrupt:
         if kept:
             show(kept[-1])
+        elif dimacs:
+            shared.say("s UNKNOWN")
         raise
     except NoWorlds as error:
         if dimacs:
