@@ -32,6 +32,7 @@ PIECES: Final = {
     "lanes int16 uint8": "chains, small whole weights",
     "presolve": "presolve",
     "walks": "walks",
+    "valued": "searches over variables of many values",
     "sliced": "bit-sliced chains",
     "lanes int32 uint8": "chains, large whole weights",
     "lanes float64 uint8": "chains, other weights",
@@ -47,7 +48,7 @@ LINGER: Final = 60.0
 """Seconds that the process beside may go on after the one that started it has ended."""
 
 _SOURCES: Final = (
-    "compiled kernels sliced sliced_rows energy_kernels dense_kernels presolve walks".split()
+    "compiled kernels sliced sliced_rows energy_kernels dense_kernels presolve walks valued values".split()
 )  # that hold kernels
 _NEEDS: Final = {"sliced": "sliced_rows"}  # modules to load before the kernels of a piece are compiled
 _LOOKS: Final = 0.2  # seconds between two looks at what has been compiled meanwhile

@@ -101,6 +101,20 @@ def _walks() -> None:
         focused(ground, start, flips=5, seed=0)
 
 
+def _valued() -> None:
+    from lbm.reasoning.engine.valued import chains, heavy_of, move, state_of, tabu, weigh
+    from lbm.reasoning.engine.values import Count, values_of
+
+    found = values_of(6, _problem(), [Count((0, 2, 9), 1, 2, 0)])
+    assert found is not None
+    heavy = heavy_of(found.space)
+    state = state_of(found.space, found.space.first[:-1], heavy=heavy, seed=0, number=0)
+    chains(state, length=2, work=100)
+    weigh(state, 1)
+    tabu(state, step=1, calm=2, idle=3, work=100)
+    move(state, 0, int(found.space.first[0]))
+
+
 def _sliced() -> None:
     from lbm.reasoning.engine.lanes import weights_of
     from lbm.reasoning.engine.network import network_of_clauses
@@ -149,6 +163,7 @@ _CALLS: Final[dict[str, Callable[..., None]]] = {
     "lanes": _lanes,
     "presolve": _presolve,
     "walks": _walks,
+    "valued": _valued,
     "sliced": _sliced,
     "energy": _energy,
     "dense": _dense,
