@@ -30,7 +30,7 @@ from lbm.reasoning.optimum import best
 from lbm.reasoning.preference import preferred, why_preferred
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import smallest
-from lbm.reasoning.search import annealed, routes
+from lbm.reasoning.search import annealed, routes, standing
 from lbm.reasoning.search.annealed import Round, anneal, of_clauses
 from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Message
@@ -553,7 +553,7 @@ def test_options_that_make_no_sense_are_refused():
     theory = Theory(["bird -> flies"])
     for options, said in (
         ({"top": 0}, "top is a number"),
-        ({"top": routes.MAX_WORLDS + 1}, "MAX_WORLDS"),
+        ({"top": standing.MAX_WORLDS + 1}, "MAX_WORLDS"),
         ({"top": 2, "every": True}, "not for both"),
         ({"seconds": 0}, "seconds"),
         ({"seconds": -1.0}, "seconds"),
@@ -587,7 +587,7 @@ def test_the_same_seed_anneals_the_same_worlds(seed):
 
 
 def test_more_optimal_worlds_than_are_given_out_are_not_complete(monkeypatch):
-    monkeypatch.setattr(routes, "MAX_WORLDS", 5)
+    monkeypatch.setattr(standing, "MAX_WORLDS", 5)
 
     def law(exact):
         found = best(Theory(["a | b"], atoms=[*"abcd"]), every=True)

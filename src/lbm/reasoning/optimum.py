@@ -23,7 +23,8 @@ from lbm.reasoning.answers import Best
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.engines import OWN, RC2, chosen
-from lbm.reasoning.search.routes import MAX_WORLDS, Search, Standing
+from lbm.reasoning.search.routes import Search
+from lbm.reasoning.search.standing import MAX_WORLDS, Standing
 
 
 def best(

@@ -221,7 +221,10 @@ def _piece(weights: np.dtype[Any] | None, counts: np.dtype[Any] | None) -> str:
 def loaded(name: str) -> Any:
     """Return a module of this room by its name."""
     full = f"lbm.reasoning.engine.{name}"
-    return sys.modules.get(full) or importlib.import_module(full)
+    module = sys.modules.get(full)
+    if module is None or getattr(module.__spec__, "_initializing", False):  # by another thread
+        return importlib.import_module(full)
+    return module
 
 
 class Kernel:

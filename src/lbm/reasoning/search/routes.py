@@ -8,6 +8,7 @@ processes have to say (:mod:`lbm.reasoning.search.panel`): all share the best wo
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,18 +21,20 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
-from lbm.knowledge.clauses import Clauses, is_true, propagated, under
+from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget, now
-from lbm.reasoning.exact.apart import Component, split_of
-from lbm.reasoning.exact.buckets import WIDTH, order
+from lbm.reasoning.exact.buckets import WIDTH
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
-from lbm.reasoning.search import engines
+from lbm.reasoning.search import engines, standing
 from lbm.reasoning.search.engines import CP_SAT, OWN, RC2, TOULBAR2
+from lbm.reasoning.search.exactly import MAX_EXACT
+from lbm.reasoning.search.exactly import exact_standing as _exact
+from lbm.reasoning.search.first import descended, liked
 from lbm.reasoning.search.invited import LITERALS, SOON, Invitation, guests_of
 from lbm.reasoning.search.panel import Asked, Panel
+from lbm.reasoning.search.standing import Standing
 from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Message, demanded, maxsat
 from lbm.reasoning.solvers.demands import Demands
@@ -39,12 +42,7 @@ from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
     from lbm.reasoning.search.annealed import Unsettled
-
-MAX_WORLDS: Final = 1 << 16
-"""Worlds that are given out, and models that are compared one by one."""
-
-MAX_EXACT: Final = 5_000
-"""Formulae and atoms of a theory that is tried exactly."""
+    from lbm.reasoning.search.valued import Valued
 
 HEAD_START: Final = 0.1
 """Seconds for RC2 before chains begin: many questions are settled by then."""
@@ -53,21 +51,21 @@ ALONE: Final = 0.1
 """Seconds that RC2 has for itself before it is asked a second time, set up in another way."""
 
 _SECOND: Final = 1.0  # seconds for that one to have the better bound
-_QUICK: Final = 16  # atoms of a component whose worlds may be enumerated; past it tables must be narrow
-_QUICK_LONG: Final = 12  # likewise, where weights do not fit 64 bits
 _GLANCE: Final = 300  # atoms up to which tabu search comes first
 _WALKS: Final = (5, 5, 10, 10, 20, 20)  # its walks: flips without a better world, times the number of atoms
 _FOCUSED: Final = (5_000, 20_000) + (50_000,) * 30  # flips of focused walks, where nothing is soft
 _CONFLICTS: Final = 2_000  # that a SAT solver may meet between two of them
 _MAX_LITERALS: Final = 200_000  # of clauses for which walks and a SAT solver are tried in this process
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
+_BRIEF: Final = 0.5  # seconds, at most, for the same before anything else is tried
+_IDLE_VALUED: Final = 12  # likewise, of searches over values, whose rounds are short
+_TURN: Final = 4  # such rounds without a better world after which chains have as long as these took
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
 _HEAD_SHARE: Final = 0.05  # of the time that is left, at most
 _DESCENT: Final = 0.1  # seconds for going down from the first world that comes to hand
 _PLAIN: Final = 0.7  # seconds for chains without compiled code before a compiler is loaded
 _PLAIN_SIZE: Final = 2_000  # formulae, or tens of literals, up to which such chains are of use
 _LOOK: Final = 0.02  # seconds between looks at work in a thread
-_HUGE: Final = 10**300  # weights past this are all the same to whoever guesses
 
 MODULES: Final = {CP_SAT: aside.CP_SAT, TOULBAR2: aside.TOULBAR2}
 """What the process of each engine runs."""
@@ -76,166 +74,6 @@ _T = TypeVar("_T")
 
 Enough = Callable[[int | None, int], bool]
 """Whether the least weight lost so far, None at first, and its lower bound settle the question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a search stands: the best worlds met so far, best first, and what is proven of them.
-
-    ``found_by`` and ``proved_by`` name engines: who found the first world, and who proved the bound, if
-    there is more to it than that no weight is below 0. ``dropped``: engines that were, and why.
-    """
-
-    worlds: tuple[Candidate, ...]
-    bound: int
-    optimal: bool
-    method: str
-    complete: bool = False
-    sweeps: int = 0
-    found_by: str = OWN
-    proved_by: str | None = None
-    dropped: tuple[str, ...] = ()
-
-    @property
-    def lost(self) -> int:
-        """The weight that the best of them loses, times 10^digits."""
-        return self.worlds[0].lost
-
-
-def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Standing | None:
-    """Return the best worlds of a theory that is small, or falls apart into small parts; None: it is not."""
-    theory, given = problem.theory, problem.evidence
-    if max(len(theory), len(theory.atoms)) > MAX_EXACT:
-        return None
-    if theory.clauses is not None and len(theory.atoms) <= WIDTH:
-        clauses = problem.weighted_clauses()
-        if clauses is not None:
-            return _enumerated(problem, clauses, top, every, budget)
-    if _is_wide(problem, budget):
-        return None
-    # Not before RC2 is at work.
-    from lbm.reasoning.exact.questions import Exact
-    from lbm.reasoning.exact.whole import How
-
-    limit = MAX_WORLDS if every else top
-
-    exact = Exact(theory, How(_method(problem, budget), problem.known, budget))
-    try:
-        _, models = exact.best_worlds(given, limit)
-        rows, complete = models.array, every and models.complete
-        if top > len(rows):
-            if exact.count(given) > MAX_WORLDS:
-                rows = exact.top_worlds(top, given)
-            else:  # then the first of those that are equally good can be told
-                rows = exact.models(given).array
-                losses = problem.losses(rows)
-                rows = rows[sorted(range(len(rows)), key=losses.__getitem__)[:top]]
-    except TooManyWorlds:
-        return None
-    return _proven(problem, rows, complete)
-
-
-def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budget: Budget) -> Standing | None:
-    """Return the best worlds of clauses over a few atoms, all worlds at once; None: too many are asked for.
-
-    The world x has the place x[0], x[1], ..., so that worlds come in lexicographic order.
-    """
-    atoms = len(problem.atoms)
-    small = clauses.weights.sum() < 1 << 31
-    lost, model = np.zeros((2,) * atoms, np.int32 if small else np.int64), np.ones((2,) * atoms, bool)
-    for row, weight in zip(clauses.rows(), clauses.weights.tolist(), strict=True):
-        budget.tick()
-        false: list[int | slice] = [slice(None)] * atoms  # the worlds in which the clause is
-        for literal in row:
-            false[abs(literal) - 1] = int(literal < 0)
-        if any(-literal in row for literal in row):
-            continue
-        if weight:
-            lost[tuple(false)] += weight
-        else:
-            model[tuple(false)] = False
-    if not model.any():
-        raise no_worlds(problem.theory, problem.evidence, budget)
-    best = np.flatnonzero(model & (lost == lost[model].min()))
-    limit = MAX_WORLDS if every else top
-    if top > len(best):
-        best = np.flatnonzero(model)
-        if len(best) > MAX_WORLDS:
-            return None
-        best = best[np.argsort(lost.ravel()[best], kind="stable")]
-    values = (best[:limit, None] >> np.arange(atoms)[::-1]) & 1 == 1
-    return _proven(problem, values, every and len(best) <= limit)
-
-
-def _proven(problem: Problem, rows: Bools, complete: bool) -> Standing:
-    """Return the best worlds as exact methods found them, shape (worlds, atoms)."""
-    worlds = tuple(problem.look(row) for row in rows.tolist())
-    assert all(world.keeps for world in worlds)
-    return Standing(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete, proved_by=OWN)
-
-
-def _method(problem: Problem, budget: Budget) -> str:
-    """Return the method by which exact answers are quick, or quickly refused."""
-    split = split_of(problem.theory, problem.evidence, problem.known, budget)
-    components = () if split is None else split.components
-    return "auto" if all(map(_is_quick, components)) else "elimination"
-
-
-def _is_wide(problem: Problem, budget: Budget) -> bool:
-    """Return whether clauses are too entangled for exact answers, before formulae are looked at."""
-    if len(problem.theory.atoms) <= WIDTH:
-        return False
-    clauses = problem.weighted_clauses()
-    if clauses is None:
-        return False
-    rows = tuple(_open(clauses, budget))
-    names = {name: i for i, name in enumerate({name: None for row in rows for name in row})}
-    scopes = tuple({tuple([names[name] for name in row]): None for row in rows})
-    return len(names) > WIDTH and order(scopes, len(names), frozenset(), False, budget)[1] > WIDTH
-
-
-def _open(clauses: Clauses, budget: Budget) -> Iterator[tuple[int, ...]]:
-    """Yield the atoms of each clause that hard units, propagated, leave open; nothing where they clash."""
-    known = propagated(list(clauses.where(clauses.weights == 0).rows()), budget.tick)
-    if known is None:
-        return
-    fixed, _ = known
-    for row in clauses.rows():
-        if not is_true(row, fixed):
-            yield tuple(dict.fromkeys(map(abs, under(row, fixed))))
-
-
-def _is_quick(component: Component) -> bool:
-    return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
-
-
-def liked(clauses: Clauses) -> Bools:
-    """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
-    pull = np.repeat(_pulls(clauses), clauses.sizes) * np.sign(clauses.literals)
-    return np.bincount(np.abs(clauses.literals), pull, clauses.variables + 1)[1:] > 0
-
-
-def descended(clauses: Clauses, x: Bools, budget: Budget) -> Bools:
-    """Return the world that the best flips lead to from ``x``, until none helps or time is over."""
-    weights = _pulls(clauses)
-    weights[weights == 0] = 1 + weights.sum()  # hard
-    x = x.copy()
-    variable, wanted = np.abs(clauses.literals) - 1, clauses.literals > 0
-    clause = np.repeat(np.arange(len(weights)), clauses.sizes)
-    for _ in range(10 * clauses.variables):
-        true = x[variable] == wanted
-        number = np.bincount(clause, true, len(weights))
-        alone = np.where(number == 0, weights, np.where(number == 1, -weights, 0.0))[clause]
-        gain = np.bincount(variable, np.where(true == (alone < 0), alone, 0.0), clauses.variables)
-        best = int(gain.argmax())
-        if gain[best] <= 0 or budget.spent():
-            break
-        x[best] ^= True
-    return x
-
-
-def _pulls(clauses: Clauses) -> Floats:
-    return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
 
 
 def _load() -> None:
@@ -277,6 +115,9 @@ class Search:
     unsettled: Unsettled | None = None
     seed: int | None = None
     rounds: Iterator[int] = field(default_factory=count)
+    valued_search: tuple[Valued, ...] | None = None  # None: not looked at yet; empty: it is no such problem
+    numbers: Iterator[int] = field(default_factory=count)  # of its rounds
+    tried: bool = False  # an exact answer was looked for, and there was no time to find out
     all: bool = False  # RC2 has given every world that was asked for
     full: bool = False  # there are more than are given out
     demands: Demands | None = None
@@ -315,27 +156,50 @@ class Search:
         self._guess()
         if self._over():
             return self.result()
-        if not small and (found := self._exactly(_PATIENCE)):
+        if not small and (found := self._exactly(_PATIENCE, _BRIEF)):
             return found
         if not (engines.loaded() and engines.usable("lanes", self.budget)):
             self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
-            alone = {engine.name for engine in self.panel.open()} <= {RC2}
-            if not self._over() and (alone or not engines.usable("lanes", self.budget)):
+            others = any(engine.name != RC2 for engine in self.panel.open()) or self._is_mixed()
+            if not (self._over() or (others and engines.usable("valued", self.budget))):
                 self._run_plainly()
         if not self._over() and engines.usable("lanes", self.budget):
             if not engines.loaded():
                 self._meanwhile(_load)
             self._glance()
+            if self.tried and not self._over():  # there was no time for that yet
+                self._improve(brief=True)
+                if not self._over() and (found := self._exactly(_PATIENCE)):
+                    return found
+            if not self._over():
+                self._improve()
             if not self._over():
                 self._anneal(self._over)
         self._listen(self.budget)
         return self.result()
 
-    def _exactly(self, patience: float) -> Standing | None:
-        """Return the exact answer, if it comes in a part of the time and before RC2 settles the question."""
-        with suppress(NoAnswer):
-            return _exact(self.problem, self.top, self.every, self.budget.part(patience).unless(self._over))
+    def _exactly(self, patience: float, most: float = math.inf) -> Standing | None:
+        """Return the exact answer, if it comes in a part of the time and before the question is settled."""
+        budget = self.budget.part(patience)
+        brief = budget.left() > most
+        self.tried = False
+        try:
+            return _exact(
+                self.problem,
+                self.top,
+                self.every,
+                (budget.at_most(most) if brief else budget).unless(self._over),
+            )
+        except NoAnswer:
+            self.tried = brief
         return None
+
+    def _is_mixed(self) -> bool:
+        """Return whether something is hard and something soft."""
+        if self.clauses is None:
+            return self.problem.has_soft
+        hard = self.clauses.weights == 0
+        return bool(hard.any() and not hard.all())
 
     def _invite(self) -> None:
         """Ask those who know more than clauses, if the problem is one for them and there is time."""
@@ -565,6 +429,84 @@ class Search:
 
         self.later.append((now() + _SECOND, retire))
 
+    def _improve(self, *, brief: bool = False) -> None:
+        """Search over variables of many values, by turns with chains, where a problem has structure.
+
+        It goes on while others are at work: what it finds helps them. Every other round begins from the best
+        world that anybody has found. ``brief``: only until rounds find nothing better for the first time.
+        """
+        if self.top > 1 or self.every or not engines.usable("valued", self.budget):
+            return
+        if self.valued_search is None:
+            found = self._meanwhile(self._valued)
+            self.valued_search = () if found is None else (found,)
+        if not self.valued_search or self._over():
+            return
+        (valued,) = self.valued_search
+        from lbm.reasoning.engine.streams import seed_from
+        from lbm.reasoning.parallel import spread
+        from lbm.reasoning.search.annealed import Round
+        from lbm.reasoning.search.valued import improve
+
+        self.seed = seed = seed_from(self.rng) if self.seed is None else self.seed
+        idle, anneals = 0, True
+
+        def hear(_: int, found: Round) -> None:
+            for world in found.worlds:
+                self._add(world)
+            self.sweeps += found.sweeps
+
+        def stop() -> bool:
+            return self._over() or (idle >= _IDLE_VALUED and not self.panel.open())
+
+        if self.jobs != 1:
+            work = partial(improve, valued, seed, start=self.start, budget=self.budget)
+            spread(work, self.numbers, n_jobs=self.jobs, on_done=hear, stop=stop)
+            return
+        for number in self.numbers:
+            before, begun = self.least, now()
+            known = None if before is None or not number % 2 else before.values
+            ran = improve(
+                valued,
+                seed,
+                number,
+                start=known or self.start,
+                found=self._add,
+                budget=Budget(stop=self._over),
+            )
+            hear(number, ran)
+            idle = idle + 1 if self.least is before else 0
+            if stop() or (brief and idle == _TURN):
+                return
+            if idle and anneals and not idle % _TURN:
+                least, limit = self.least, NO_LIMIT.at_most(_TURN * (now() - begun))
+                anneals = self._anneal_once(limit)
+                idle = idle if self.least is least else 0
+
+    def _valued(self) -> Valued | None:
+        from lbm.reasoning.search.valued import valued_of
+
+        with suppress(NoAnswer):
+            return valued_of(self.problem, self.budget.unless(self._settled))
+        return None
+
+    def _anneal_once(self, limit: Budget) -> bool:
+        """Anneal for a while, between other searches; return whether that can be done again."""
+        self.unsettled = unsettled = self.unsettled or self._unsettled()
+        if unsettled is None or self._over():
+            return False
+        from lbm.reasoning.search.annealed import anneal
+
+        assert self.seed is not None
+        budget = limit.unless(self._over)
+        ran = anneal(
+            unsettled, self.seed, next(self.rounds), start=self.start, found=self._add, budget=budget
+        )
+        for world in ran.worlds:
+            self._add(world)
+        self.sweeps += ran.sweeps
+        return True
+
     def _anneal(self, over: Callable[[], bool]) -> None:
         """Anneal, round after round, until that is ``over`` or finds nothing better any more."""
         self.unsettled = unsettled = self.unsettled or self._unsettled()
@@ -699,7 +641,7 @@ class Search:
             return
         self.proven.append(world)
         engine.bound = max(engine.bound, self.proven[0].lost)
-        if self.every and len(self.proven) == MAX_WORLDS:
+        if self.every and len(self.proven) == standing.MAX_WORLDS:
             engine.ended = self.full = True
 
     def _distrust(self, engine: Asked, why: str) -> None:
@@ -736,7 +678,7 @@ class Search:
             optimal = self.all if self.top > 1 else self.least.lost <= self.bound
             chosen = self.proven if self.all and self.top > 1 else list(self.worlds.values())
         worlds = sorted(chosen, key=lambda world: (world.lost, world.values))[
-            : MAX_WORLDS if self.every else self.top
+            : standing.MAX_WORLDS if self.every else self.top
         ]
         method = "certified" if optimal else "annealed"
         return self._standing(tuple(worlds), self.bound, optimal, method, self.every and self.all)
