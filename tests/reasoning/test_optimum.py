@@ -507,13 +507,14 @@ def test_a_solver_that_is_wrong_is_not_believed(lie, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
-    theory, started, seen = hard_theory(), [], []
+    theory, started, seen, soon = hard_theory(), [], [], []
     begin = routes.maxsat
 
     def interrupt_soon():
         # Which comes first, a process or a better world, depends on how busy the machine is.
-        if len(started) == len(seen) == 1:
-            threading.Timer(0.2, interrupt_main).start()
+        if started and seen and not soon:
+            soon.append(threading.Timer(0.2, interrupt_main))
+            soon[0].start()
 
     @contextmanager
     def noted(*args, **options):

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
+import lbm
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.optimum import best
 from lbm.reasoning.search import engines, invited, panel, routes
@@ -210,3 +211,9 @@ def test_who_gives_one_world_is_not_asked_for_several():
 def test_the_cheap_attempt_is_made_however_short_the_time(names):
     found = best(MIXED, engines=names, seconds=0.05, seed=0)
     assert MIXED.is_model(found.world)
+
+
+def test_engines_are_named_at_the_front_door():
+    found = lbm.best(SMALL, engines="rc2", seed=0)
+    assert (found.found_by, found.optimal) == ("rc2", True)
+    assert lbm.Reasoner(SMALL).best(engines=["rc2"]).lost == 2

@@ -71,7 +71,7 @@ def guests_of(demands: Demands, names: frozenset[str], jobs: int = 1) -> Guests:
     times = [_SECOND, _THIRD] if loose or valued else [first, _SECOND]
     if valued:
         times[0] = first
-    threads = 1 if loose else max(2, min(jobs if jobs > 0 else cpu_count() or 1, 8))
+    threads = 1 if loose or valued else max(2, min(jobs if jobs > 0 else cpu_count() or 1, 8))
     chosen = [name for name in order if name in able]
     return Guests(
         tuple(

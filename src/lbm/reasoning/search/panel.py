@@ -98,7 +98,7 @@ class Asked:
 
     def lively(self, moment: float) -> bool:
         """Return whether it has brought something new not long ago, or has only begun."""
-        return self.favoured or moment - self.moved < max(_YOUNG, _LATELY * (moment - self.begun))
+        return moment - self.moved < max(_YOUNG, _LATELY * (moment - self.begun))
 
 
 @dataclass(eq=False)
@@ -140,9 +140,9 @@ class Panel:
     def turn(self, slots: int, *, strict: bool) -> None:
         """Let those run that bring something new, and the others by turns.
 
-        ``strict``: no more of them than there are slots, whatever they bring.
+        ``strict``: no more of them than there are slots, whatever they bring. Who is favoured takes none.
         """
-        engines = self.open()
+        engines = [engine for engine in self.open() if not engine.favoured]
         if len(engines) <= slots and all(engine.runs for engine in engines):
             return
         moment = now()

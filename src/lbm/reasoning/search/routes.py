@@ -50,7 +50,8 @@ HEAD_START: Final = 0.1
 ALONE: Final = 0.1
 """Seconds that RC2 has for itself before it is asked a second time, set up in another way."""
 
-_SECOND: Final = 1.0  # seconds for that one to have the better bound
+_PLANS: Final = (("plain", 2.5), ("stratified", 3.0))  # its ways, and seconds to have the better bound
+_FEW: Final = 500  # clauses up to which RC2 is left alone for that long
 _GLANCE: Final = 300  # atoms up to which tabu search comes first
 _WALKS: Final = (5, 5, 10, 10, 20, 20)  # its walks: flips without a better world, times the number of atoms
 _FOCUSED: Final = (5_000, 20_000) + (50_000,) * 30  # flips of focused walks, where nothing is soft
@@ -240,7 +241,8 @@ class Search:
                 with suppress(OSError):
                     self.panel.again(engine, question, self.least.lost)
         cores = cpu_count() or 1
-        self.panel.turn(max(1, cores - 1 if self.loose else cores), strict=self.loose)
+        slots = cores if not (self.loose or self.valued) else cores - 1
+        self.panel.turn(max(1, slots), strict=self.loose or self.valued)
 
     def _listen(self, budget: Budget) -> None:
         """Wait for others to settle the question."""
@@ -403,7 +405,11 @@ class Search:
         if not {CP_SAT, TOULBAR2}.isdisjoint(self.engines) and self.top == 1 and not self.every:
             self.later.append((self.begun + (SOON if self.panel.open() else 0.0), self._invite))
         if self.clauses is not None and RC2 in self.engines and self._wants_another(self.clauses):
-            self.later.append((self.begun + ALONE, self._ask_another))
+            if len(self.clauses) > _FEW:  # it is not settled in a moment, and a core is free
+                with suppress(OSError):
+                    self._ask_another()
+            else:
+                self.later.append((self.begun + ALONE, self._ask_another))
 
     def _ask_rc2(self, **plan: str) -> Asked:
         assert self.clauses is not None
@@ -417,17 +423,20 @@ class Search:
         soft = clauses.weights[clauses.weights != 0]
         return len(soft) > 0 and (len(soft) < len(clauses) or bool((soft != soft[0]).any()))
 
-    def _ask_another(self) -> None:
-        """Give the question to an RC2 that takes all soft clauses at once; it has a moment to get ahead."""
-        if self.panel.doubts(RC2) or self.valued:
+    def _ask_another(self, plans: Sequence[tuple[str, float]] = _PLANS) -> None:
+        """Give the question to an RC2 that is set up in another way; it has a moment to get ahead."""
+        if self.panel.doubts(RC2) or self.valued or not plans:
             return
-        another = self._ask_rc2(plan="plain")
+        (plan, seconds), *others = plans
+        another = self._ask_rc2(plan=plan)
 
         def retire() -> None:
             if another in self.panel.open() and another.bound < self.bound:
                 another.end()
+                self._ask_another(others)
 
-        self.later.append((now() + _SECOND, retire))
+        self.later.append((now() + seconds, retire))
+        self.later.sort(key=lambda pair: pair[0])
 
     def _improve(self, *, brief: bool = False) -> None:
         """Search over variables of many values, by turns with chains, where a problem has structure.
@@ -452,19 +461,22 @@ class Search:
         idle, anneals = 0, True
 
         def hear(_: int, found: Round) -> None:
+            nonlocal idle
+            before = self.least
             for world in found.worlds:
                 self._add(world)
             self.sweeps += found.sweeps
+            idle = idle + 1 if self.least is before else 0
 
         def stop() -> bool:
             return self._over() or (idle >= _IDLE_VALUED and not self.panel.open())
 
-        if self.jobs != 1:
+        if self.jobs != 1 and not brief:
             work = partial(improve, valued, seed, start=self.start, budget=self.budget)
             spread(work, self.numbers, n_jobs=self.jobs, on_done=hear, stop=stop)
             return
         for number in self.numbers:
-            before, begun = self.least, now()
+            before, idled, begun = self.least, idle, now()
             known = None if before is None or not number % 2 else before.values
             ran = improve(
                 valued,
@@ -475,7 +487,7 @@ class Search:
                 budget=Budget(stop=self._over),
             )
             hear(number, ran)
-            idle = idle + 1 if self.least is before else 0
+            idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
             if stop() or (brief and idle == _TURN):
                 return
             if idle and anneals and not idle % _TURN:

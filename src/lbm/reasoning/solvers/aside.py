@@ -293,7 +293,10 @@ def _asked(
 def _in_units(demands: Demands) -> NDArray[np.int64]:
     import numpy as np
 
-    return np.array([weight // demands.unit for weight in demands.clauses.weights.tolist()], np.int64)
+    weights = demands.clauses.weights
+    if demands.unit == 1 and weights.dtype == np.int64:
+        return weights
+    return np.array([weight // demands.unit for weight in weights.tolist()], np.int64)
 
 
 # --- the process -----------------------------------------------------------------------------------

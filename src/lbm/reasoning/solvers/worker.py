@@ -224,8 +224,7 @@ def solve(
         say("end", all=atoms == 0)
         return
     hardens = wanted["top"] == 1
-    one = hardens and not wanted["every"]
-    plan = PLANS[wanted.get("plan") or ("stratified" if one else "exhaustive")]
+    plan = PLANS[wanted.get("plan") or "exhaustive"]
     solver = _rc2(hard, soft, variables, atoms, base, say, call, plan, hardens=hardens)
     found, least = 0, base
     while wanted["every"] or found < wanted["top"]:
