@@ -166,7 +166,7 @@ def child() -> None:
     import lbm
     from lbm.errors import LbmError
     from lbm.knowledge.wire import load_theory
-    from lbm.reasoning.engine.ready import compile_here
+    from lbm.reasoning.compiling.ready import compile_here
 
     asked = json.loads(sys.stdin.read())
     compile_here()

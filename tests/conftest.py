@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase, ReadOnlyDatabase
 
-from lbm.reasoning.engine.ready import compile_here
+from lbm.reasoning.compiling.ready import compile_here
 
 # A process started in the background may be told to ignore interrupts; tests send themselves some.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

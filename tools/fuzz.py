@@ -489,6 +489,8 @@ class Asker:
             best = self.sheet.best(kept)
             soft = any(weight is not None for _, weight in self.sheet.statements)
             right = "preferred" if soft and true[best].all() else "undecided"
+            if soft and not true[best].any():
+                right = "dispreferred"
         demand(status == right, f"the status is {status}, and should be {right}")
 
     def reasons(
@@ -515,12 +517,14 @@ class Asker:
     def settles(self, status: str | None, numbers: Sequence[int], query: Formula, given: Evidence) -> bool:
         """Return whether these statements and the evidence are enough for the status."""
         sheet = self.sheet
-        against = given.mask & (sheet.mask(query) if status == "refuted" else ~sheet.mask(query))
+        against = given.mask & (
+            sheet.mask(query) if status in ("refuted", "dispreferred") else ~sheet.mask(query)
+        )
         for i in numbers:
             formula, weight = sheet.statements[i]
             if weight is None:
                 against = against & sheet.mask(formula)
-        if status != "preferred":
+        if status not in ("preferred", "dispreferred"):
             return not against.any()
         least = min(sheet.losses[sheet.hard & given.mask])
         lost = sheet.lost_or_won(lambda w: (0, w) if w > 0 else (-w, 0), numbers)

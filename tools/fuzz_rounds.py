@@ -2,10 +2,11 @@
 
     python tools/fuzz_rounds.py [--minutes 10] [--seed N]
 
-A round asks random questions (tools/fuzz.py, tools/fuzz_wide.py), and runs the Hypothesis tests of one test
-file with a seed of its own. Questions that were answered wrongly are stored in tests/found/questions, with as
-few statements as they need; examples of Hypothesis in tests/found. `make test` tries all of them from then
-on. The exit status is 1 if anything failed; an interrupt ends the run with its sums.
+A round asks random questions (tools/fuzz.py, tools/fuzz_wide.py, tools/best_check.py), and runs the
+Hypothesis tests of one test file with a seed of its own. Questions that were answered wrongly are stored in
+tests/found/questions, with as few statements as they need; examples of Hypothesis in tests/found. `make test`
+tries all of them from then on. The exit status is 1 if anything failed; an interrupt ends the run with its
+sums.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools import fuzz, fuzz_wide
+from tools import best_check, fuzz, fuzz_wide
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -67,6 +68,8 @@ def stored(place: Path = QUESTIONS) -> list[Path]:
 def replay(file: Path) -> list[str]:
     """Ask a stored question again, and return what is wrong now."""
     told = json.loads(file.read_text())
+    if "best" in told:
+        return best_check.replay(told)
     if "wide" in told:
         return fuzz_wide.examine(told["wide"])[1]
     told["place"] = None if told["place"] is None else tuple(told["place"])
@@ -85,6 +88,9 @@ def ask_questions(seed: int, end: float) -> tuple[int, list[str]]:
             some, said = fuzz_wide.examine(number)
             asked += some
             wrong += [f"{text}\n  stored: {store_wide(number, text)}" for text in said[:1]]
+        for question, _, said in best_check.ask_each(number):
+            asked += 1
+            wrong += [f"{text}\n  stored: {best_check.store(question, text)}" for text in said[:1]]
         if time.monotonic() > end:
             break
     return asked, wrong

@@ -25,7 +25,18 @@ BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"
 PAGE = ROOT / "docs" / "performance.md"
 SCRIPTS = (
-    *("maxsat3", "maxsat2", "sat", "sampling", "structured", "updates", "connectives", "memory", "start"),
+    *(
+        "maxsat3",
+        "maxsat2",
+        "sat",
+        "sampling",
+        "structured",
+        "families",
+        "updates",
+        "connectives",
+        "memory",
+        "start",
+    ),
     *("compiled", "reach", "training", "knowledge_curve", "saturation"),
 )
 UNFINISHED = 3  # how a script ends that has instances left

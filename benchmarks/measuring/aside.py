@@ -1,11 +1,17 @@
 """One exact solver on one file, in a process that can be ended at any moment.
 
     python aside.py rc2|cp-sat|toulbar2|toulbar2-vns|ganak FILE SECONDS
+    python aside.py rc2-plain|rc2-strata|cp-sat-groups|toulbar2-told|toulbar2-vns-told FILE SECONDS
 
 It reads the file, prints ``ready``, and from then on a line of JSON for every world that it gives out: the
 values of the first atoms as 0 and 1, and whether the world is proven best. FILE is a .wcnf file in its old
 form; CP-SAT also takes .lbm files of clauses and cardinalities, whose atoms are in the order of the theory.
 Ganak takes a .cnf file, and prints counts.
+
+Those of the second line are timed from the start of their process, so they load only what they need. Both
+forms of RC2 read .wcnf files; CP-SAT, with two workers, reads .wcnf and .lbm files, and finds the groups of
+which exactly one is true; toulbar2 reads variables of several values, a .wcsp file, and prints its solutions
+in its own words as it finds them.
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 
@@ -49,6 +56,103 @@ def rc2(file: str, seconds: float) -> None:
     model = solver.compute()
     if model is not None:
         give(values_of(model, formula.nv), True)
+
+
+def rc2_plain(file: str, seconds: float) -> None:
+    """RC2 as it comes."""
+    from pysat.examples.rc2 import RC2
+    from pysat.formula import WCNF
+
+    del seconds
+    formula = WCNF(from_file=file)
+    print("ready", flush=True)
+    model = RC2(formula).compute()
+    if model is not None:
+        give(values_of(model, formula.nv), True)
+
+
+def rc2_strata(file: str, seconds: float) -> None:
+    """RC2 by strata of weights; the world at the end of each is told."""
+    from pysat.examples.rc2 import RC2Stratified
+    from pysat.formula import WCNF
+
+    del seconds
+    formula = WCNF(from_file=file)
+
+    class Telling(RC2Stratified):  # type: ignore[misc]
+        def finish_level(self) -> None:
+            give(values_of(self.oracle.get_model() or (), formula.nv), False)
+            super().finish_level()
+
+    print("ready", flush=True)
+    model = Telling(formula, solver="g3", minz=True).compute()
+    if model is not None:
+        give(values_of(model, formula.nv), True)
+
+
+def cp_sat_groups(file: str, seconds: float) -> None:
+    """Clauses, cardinalities and groups as its own constraints, two workers."""
+    from ortools.sat.python import cp_model
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from measuring.demands import groups, read
+
+    given = read(Path(file))
+    model = cp_model.CpModel()
+    atoms = [model.new_bool_var("") for _ in range(given.atoms)]
+    literal: dict[int, Any] = dict(enumerate(atoms, start=1))
+    literal |= {-i: ~atom for i, atom in enumerate(atoms, start=1)}
+    chosen, rest = groups(given)
+    for names in chosen:
+        model.add_exactly_one(literal[name] for name in names)
+    lost, constant = [], given.constant
+    for demand in rest:
+        these = [literal[one] for one in demand.literals]
+        if demand.clause:
+            if demand.weight is None:
+                model.add_bool_or(these)
+            elif len(these) == 1:
+                lost.append((~these[0], demand.weight))
+            else:
+                broken = model.new_bool_var("")
+                model.add_bool_or([*these, broken])
+                lost.append((broken, demand.weight))
+            continue
+        constraint = model.add_linear_constraint(sum(these), demand.low, demand.high)
+        if demand.weight is not None:
+            broken = model.new_bool_var("")
+            constraint.only_enforce_if(~broken)
+            lost.append((broken, demand.weight))
+    if lost or constant:
+        model.minimize(
+            cp_model.LinearExpr.weighted_sum([one for one, _ in lost], [w for _, w in lost]) + constant
+        )
+
+    class Telling(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            give([self.boolean_value(variable) for variable in atoms], False)
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 2
+    solver.parameters.max_time_in_seconds = seconds
+    print("ready", flush=True)
+    if solver.solve(model, Telling()) == cp_model.OPTIMAL:
+        give([bool(solver.boolean_value(variable)) for variable in atoms], True)
+
+
+def toulbar2_told(file: str, seconds: float, **options: int) -> None:
+    """Branch and bound on variables of several values, which tells its solutions and its proof itself."""
+    import pytoulbar2
+
+    network = pytoulbar2.CFN(verbose=0, **options)
+    network.Read(file)
+    print("ready", flush=True)
+    network.Solve(showSolutions=1, timeLimit=max(1, round(seconds)))
+
+
+def toulbar2_vns_told(file: str, seconds: float) -> None:
+    """Its variable neighbourhood search, in the same way."""
+    toulbar2_told(file, seconds, vns=-4)
 
 
 def cp_sat(file: str, seconds: float) -> None:
@@ -144,9 +248,14 @@ def ganak(file: str, seconds: float) -> None:
 if __name__ == "__main__":
     solvers = {
         "cp-sat": cp_sat,
+        "cp-sat-groups": cp_sat_groups,
         "ganak": ganak,
         "rc2": rc2,
+        "rc2-plain": rc2_plain,
+        "rc2-strata": rc2_strata,
         "toulbar2": toulbar2,
+        "toulbar2-told": toulbar2_told,
         "toulbar2-vns": toulbar2_vns,
+        "toulbar2-vns-told": toulbar2_vns_told,
     }
     solvers[sys.argv[1]](sys.argv[2], float(sys.argv[3]))

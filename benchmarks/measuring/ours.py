@@ -70,5 +70,7 @@ def search(theory: lbm.Theory, limit: float, *, seed: int, until: int | None = N
 
 def warm(theories: Iterable[lbm.Theory], *, limit: float = 1.0) -> None:
     """Search a little, so that nothing is imported or compiled while a clock runs."""
+    import numba  # noqa: F401 - a short search leaves it out, and would run in NumPy alone
+
     for theory in theories:
         search(theory, limit, seed=0)

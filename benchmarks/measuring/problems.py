@@ -162,6 +162,86 @@ def colouring_text(nodes: int, edges: Sequence[tuple[int, int]]) -> str:
     return "\n".join(lines)
 
 
+def spin_glass(side: int, *, heaviest: int, seed: int) -> Problem:
+    """Return a square of spins tied to their neighbours, round the edges; each tie likes one sign."""
+    rng = random.Random(f"spin glass {side} {heaviest} {seed}")
+    rows, weights = [], []
+    for x in range(side):
+        for y in range(side):
+            one = side * x + y + 1
+            for other in (side * ((x + 1) % side) + y + 1, side * x + (y + 1) % side + 1):
+                sign, weight = rng.choice((1, -1)), rng.randint(1, heaviest)
+                rows += [[one, -sign * other], [-one, sign * other]]
+                weights += [weight, weight]
+    return problem(side * side, rows, np.array(weights, dtype=np.int64))
+
+
+def cut(nodes: int, edges: int, *, heaviest: int, seed: int) -> Problem:
+    """Return the largest cut of a random graph: ends of an edge on two sides, or its weight is lost."""
+    rng = random.Random(f"cut {nodes} {edges} {heaviest} {seed}")
+    chosen: set[tuple[int, int]] = set()
+    while len(chosen) < edges:
+        a, b = rng.sample(range(1, nodes + 1), 2)
+        chosen.add((min(a, b), max(a, b)))
+    rows, weights = [], []
+    for a, b in sorted(chosen):
+        weight = rng.randint(1, heaviest)
+        rows += [[a, b], [-a, -b]]
+        weights += [weight, weight]
+    return problem(nodes, rows, np.array(weights, dtype=np.int64))
+
+
+def blocks(number: int, *, seed: int) -> Problem:
+    """Return a plan that turns piles of blocks into others, a block at a time, as clauses that have a model.
+
+    There are as many steps as it takes to put all blocks on the table, and then where they belong.
+    """
+    rng = random.Random(f"blocks {number} {seed}")
+    steps = 2 * number
+    table = number
+
+    def piles() -> list[int]:
+        order = rng.sample(range(number), number)
+        return [
+            below
+            for _, below in sorted(
+                (block, order[i - 1] if i and rng.random() < 0.7 else table) for i, block in enumerate(order)
+            )
+        ]
+
+    def on(block: int, place: int, step: int) -> int:
+        return 1 + (step * number + block) * (number + 1) + place
+
+    moves = number * (number + 1) * (steps + 1)
+
+    def moved(block: int, step: int) -> int:
+        return 1 + moves + step * number + block
+
+    rows: list[list[int]] = []
+    for step in range(steps + 1):
+        for block in range(number):
+            places = [on(block, place, step) for place in range(number + 1) if place != block]
+            rows += [[*places], [-on(block, block, step)]]
+            rows += [[-a, -b] for a, b in combinations(places, 2)]
+        for place in range(number):
+            rows += [[-on(a, place, step), -on(b, place, step)] for a, b in combinations(range(number), 2)]
+    for step in range(steps):
+        rows += [[-moved(a, step), -moved(b, step)] for a, b in combinations(range(number), 2)]
+        for block in range(number):
+            move = moved(block, step)
+            for place in range(number + 1):
+                rows.append([-on(block, place, step), move, on(block, place, step + 1)])
+            for other in range(number):
+                if other == block:
+                    continue
+                rows.append([-move, -on(other, block, step)])
+                for place in range(number):
+                    rows.append([-move, -on(block, place, step + 1), -on(other, place, step)])
+    for step, state in ((0, piles()), (steps, piles())):
+        rows += [[on(block, below, step)] for block, below in enumerate(state)]
+    return problem(moves + number * steps, rows)
+
+
 # --- theories that are not random --------------------------------------------------------------------
 
 

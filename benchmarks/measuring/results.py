@@ -163,7 +163,7 @@ class Run:
         usual = math.inf if self.path is None else 10.0
         self.minutes = usual if options.minutes is None else options.minutes
         self.complete = True
-        from lbm.reasoning.engine.ready import compile_here
+        from lbm.reasoning.compiling.ready import compile_here
 
         compile_here()  # what is not in numba's cache is compiled when it is first called, not aside
         if options.one_core:

@@ -45,9 +45,9 @@ def lbm_updates(kind: str, problem: Problem, threads: int, limit: float) -> Rate
     Every thread anneals chains of its own again and again, at the temperatures the problem asks for. This is
     the only place that knows the engine from inside.
     """
+    from lbm.reasoning.compiling.ready import compile_here
     from lbm.reasoning.engine.lanes import advance, random_states, start, weights_of
     from lbm.reasoning.engine.network import network_of_clauses
-    from lbm.reasoning.engine.ready import compile_here
     from lbm.reasoning.engine.schedule import ladder, rising
     from lbm.reasoning.engine.sliced import CHAINS as BITS
     from lbm.reasoning.engine.sliced import advance_sliced, random_rows, sliced_of

@@ -39,7 +39,7 @@ def packed(weights=None):
 
 
 ARRAYS = ("visible_bias", "hidden_bias", "unit_weights", "owner", "unit")
-SCALARS = ("atoms", "definitions", "epsilon", "offset", "hard_weight", "theory")
+SCALARS = ("atoms", "definitions", "epsilon", "offset", "hard_weight", "theory", "calibrated")
 
 
 def assert_same(one, other):
@@ -98,6 +98,7 @@ MACHINES = {
     "clauses": translate(packed()),
     "weighted clauses": translate(packed([3, 0, 5])),
     "no theory": Machine(("x",), csc_array(np.array([[1.5, 0.0]])), np.array([0.25]), np.array([-0.5, -0.0])),
+    "calibrated": translate(Theory.parse("2: a -> b"), units="calibrated"),
     "no atoms": translate(parse("true")),
     "nothing": translate(Theory()),
     "always true": translate(Theory([(2, "a | ~a")])),
@@ -167,6 +168,14 @@ def test_an_independent_reader_finds_what_the_specification_says():
 def test_an_independent_writer_of_the_specification_writes_what_is_loaded(name, tmp_path):
     facts, arrays = taken_apart(store.to_bytes(MACHINES[name]))
     assert_same(MACHINES[name], loaded(signed(facts, arrays), tmp_path))
+
+
+def test_a_file_of_the_first_version_loads_and_saves_to_the_same_bytes(tmp_path):
+    """It was written before units could be calibrated, and keeps those it has."""
+    old = Path(__file__).with_name("version1.machine").read_bytes()
+    again = loaded(old, tmp_path)
+    assert store.to_bytes(again) == old == store.to_bytes(translate(again.theory))
+    assert again.calibrated == 0
 
 
 def test_wide_indices_are_read_too(tmp_path):
@@ -349,7 +358,7 @@ def one_wide(facts, arrays):
 
 
 FORGED = {
-    "newer": ("nixon", say(version=2), "written by a newer lbm: expected version 1 at most, found 2"),
+    "newer": ("nixon", say(version=3), "written by a newer lbm: expected version 2 at most, found 3"),
     "huge version": ("nixon", say(version=10**4000), "written by a newer lbm"),
     "version 0": ("nixon", say(version=0), "expected a version from 1 up, found 0"),
     "version text": ("nixon", say(version="1"), "expected a version from 1 up, found '1'"),
@@ -372,6 +381,9 @@ FORGED = {
     "epsilon nan": ("nixon", say(epsilon=float("nan")), "expected a finite number as epsilon, found nan"),
     "offset": ("nixon", say(offset=float("-inf")), "expected a finite number as offset, found -inf"),
     "hard weight": ("nixon", say(hard_weight=-1.0), "expected a positive hard_weight, found -1.0"),
+    "calibrated none": ("calibrated", say(calibrated=0), "expected 1 to 2 calibrated hidden units, found 0"),
+    "calibrated more": ("calibrated", say(calibrated=3), "expected 1 to 2 calibrated hidden units, found 3"),
+    "calibrated old": ("calibrated", say(version=1), "found also ['calibrated']"),
     "theory kind": ("nixon", say(theory="pickle"), "as theory, found 'pickle'"),
     "theory list": ("nixon", say(theory=["text"]), "as theory, found ['text']"),
     "theory other": ("nixon", say(theory="clauses"), "found no theory.literals, theory.starts and"),

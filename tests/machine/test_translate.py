@@ -260,3 +260,85 @@ def test_counters_too_large_for_a_machine_are_refused_at_once():
         with pytest.raises(LimitExceeded, match=r"501000 counter cells.*limit CELLS") as raised:
             translate(parse(text))
         assert raised.value.limit == "CELLS"
+
+
+# --- calibrated units ----------------------------------------------------------------------------
+
+weights_of_all_sizes = st.sampled_from(
+    [Decimal("0.000001"), Decimal("0.5"), Decimal("-1.25"), 1, -3, 40, 1000, Decimal("123456.75")]
+)
+
+
+def total(machine: Machine) -> float:
+    return float(abs(machine.unit_weights).sum()) + abs(machine.offset) + 1
+
+
+@given(
+    theories(weights=weights_of_all_sizes, max_statements=5, max_leaves=6),
+    st.booleans(),
+    st.sampled_from([1, 128]),
+)
+def test_the_free_energy_of_calibrated_units_is_the_score(theory: Theory, merge: bool, budget: int) -> None:
+    """-F(x) + offset = score(x) + W · (hard formulae true in x), in every world, at confidence 1."""
+    machine = translate(theory, merge=merge, budget=budget, units="calibrated")
+    if not theory.atoms:
+        return
+    hard = Fraction(hard_weight(theory))
+    x = all_worlds(theory.atoms)
+    found = machine.score(x)
+    assert found == pytest.approx(-machine.free_energy(x, confidence=1.0) + machine.offset)
+    for value, world in zip(found, worlds(theory.atoms), strict=True):
+        score, kept = score_and_hard(theory, world)
+        expected = float(score + hard * kept)
+        assert value == pytest.approx(expected, abs=1e-12 * (1 + machine.hidden) + 1e-15 * total(machine))
+
+
+@given(theories(weights=small, max_statements=4, max_leaves=5), st.sampled_from([2, 128]))
+def test_hidden_states_of_calibrated_units_sum_to_the_logical_distribution(
+    theory: Theory, budget: int
+) -> None:
+    """Σ_h exp(-E(x, h)), definitional atoms summed out too, goes with e^score among the models."""
+    machine = translate(theory, budget=budget, units="calibrated")
+    if not theory.atoms or machine.hidden > 10 or len(machine.definitions) > 3:
+        return
+    states = all_worlds(tuple(f"h{j}" for j in range(machine.hidden))).astype(float)
+    own = all_worlds(theory.atoms).astype(float)
+    logs, scores = [], []
+    for row, world in zip(own, worlds(theory.atoms), strict=True):
+        score, kept = score_and_hard(theory, world)
+        if kept < sum(weight is None for weight in theory.weights):
+            continue
+        full = [np.concatenate([row, more]) for more in all_worlds(machine.definitions)]
+        logs.append(np.logaddexp.reduce([-machine.energy(x[None], states) for x in full], axis=None))
+        scores.append(float(score))
+    if logs:
+        gaps = np.array(logs) - np.array(scores)
+        assert gaps == pytest.approx(gaps[0], abs=1e-9 * (1 + total(machine)))
+
+
+def test_twenty_near_misses_do_not_outweigh_one_true_cube() -> None:
+    """Twenty rules that do not fire, and one formula against their head."""
+    theory = Theory([*[(Decimal("0.5"), f"a{i} -> y") for i in range(20)], (1, "~y")])
+    nothing = dict.fromkeys(theory.atoms, False)
+    gap = {}
+    for units in ("paper", "calibrated"):
+        machine = translate(theory, units=units)
+        true, false = (machine.free_energy({**nothing, "y": y}, confidence=1.0) for y in (True, False))
+        gap[units] = float(true - false)
+    assert gap["calibrated"] == pytest.approx(1.0)
+    assert gap["paper"] < 0.6
+
+
+def test_calibrated_units_say_what_they_are() -> None:
+    machine = translate(Theory.parse("2: a -> b"), units="calibrated")
+    assert repr(machine) == "<Machine: 2 visible and 2 hidden units, calibrated>"
+    assert machine.calibrated == machine.hidden == 2
+    assert machine.equation() == "E = -h1(32a + 32b - 62.1454139564) - h2(-32a + 1.85458645987)".replace(
+        "62.1454139564", f"{64 - np.log(np.expm1(2)):.12g}"
+    ).replace("1.85458645987", f"{np.log(np.expm1(2)):.12g}")
+
+
+@pytest.mark.parametrize("options", [{"units": "calm"}, {"units": "calibrated", "encoding": "penalty"}])
+def test_units_that_do_not_exist_are_an_error(options: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="calibrated"):
+        translate(Theory(["a"]), **options)

@@ -24,14 +24,16 @@ from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import FALSE, TRUE, atleast, atom
 from lbm.knowledge.parser import parse
 from lbm.knowledge.theory import Theory
+from lbm.reasoning import preference
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.engine.presolve import presolve
 from lbm.reasoning.optimum import best
-from lbm.reasoning.preference import preferred, why_preferred
+from lbm.reasoning.preference import preferred, prefers, why_preferred
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import smallest
 from lbm.reasoning.search import annealed, routes, standing
 from lbm.reasoning.search.annealed import Round, anneal, of_clauses
+from lbm.reasoning.search.routes import Standing
 from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Message
 from tests.oracles import sat, truth, truth_table
@@ -245,9 +247,40 @@ def test_a_formula_is_preferred_if_it_is_true_in_every_best_world(question, data
                 preferred(theory, query, given=evidence)
             return
         same = [dict(zip(theory.atoms, v, strict=True)) for lost, v in expected if lost == expected[0][0]]
-        assert preferred(theory, query, given=evidence) is all(truth(query, w) for w in same)
+        every = [truth(query, w) for w in same]
+        assert preferred(theory, query, given=evidence) is all(every)
+        assert prefers(theory, query, given=evidence) == (all(every), not any(every))
 
     by_every_route(law)
+
+
+@given(asked(weights=modest), st.data())
+def test_preference_is_settled_from_worlds_that_are_not_proven_to_be_best(question, data):
+    """Whatever world the first search ends with, and whatever bound, as long as it is one."""
+    theory, evidence = question
+    expected = ranked(theory, evidence)
+    assume(expected and theory.atoms)
+    query = data.draw(formulae(theory.atoms, max_leaves=4))
+    lost, values = data.draw(st.sampled_from(expected))
+    problem = Problem.of(theory, evidence)
+    world = problem.look(np.array(values, dtype=bool))
+    assert world.lost == lost * 10**problem.digits
+    bound = data.draw(st.sampled_from([0, int(expected[0][0] * 10**problem.digits)]))
+    first = Standing((world,), bound, optimal=False, method="annealed")
+    searches = []
+
+    class Stopped(preference.Search):
+        def found(self):
+            searches.append(self)
+            return first if len(searches) == 1 else super().found()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preference, "Search", Stopped)
+        true, false = prefers(theory, query, given=evidence)
+    same = [dict(zip(theory.atoms, v, strict=True)) for lost, v in expected if lost == expected[0][0]]
+    every = [truth(query, w) for w in same]
+    assert true in (None, all(every))
+    assert false in (None, not any(every))
 
 
 def is_reason(theory, evidence, query, numbers, least):
@@ -395,6 +428,7 @@ def test_annealing_beats_the_first_world_that_comes_to_hand():
 def test_questions_that_are_too_hard_are_not_settled():
     theory = hard_theory()
     assert preferred(theory, atom("x1"), budget=Budget.of(0.5)) is None
+    assert prefers(theory, atom("x1"), budget=Budget.of(0.5)) == (None, None)
     with pytest.raises(NoAnswer, match="not proven"):
         why_preferred(theory, atom("x1"), budget=Budget.of(0.5))
 

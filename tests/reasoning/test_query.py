@@ -52,7 +52,7 @@ def status_of(theory, asked, evidence):
         return "refuted"
     top = max(oracle.scores)
     best = [t for t, score in zip(truths, oracle.scores, strict=True) if score == top]
-    return "preferred" if all(best) else "undecided"
+    return "preferred" if all(best) else "undecided" if any(best) else "dispreferred"
 
 
 # --- laws --------------------------------------------------------------------------------------------

@@ -80,7 +80,9 @@ class Classes:
             return "entailed"
         if not all_worlds & table:
             return "refuted"
-        return "preferred" if not self.best & ~table else "undecided"
+        if not self.best & ~table:
+            return "preferred"
+        return "undecided" if self.best & table else "dispreferred"
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -31,10 +31,12 @@ def draw_network(seed, literals=None, max_hidden=2, groups=()):
     theory = Theory([(_weight(random), _formula(random, names, 3)) for _ in range(random.integers(0, 3))])
     confidence = float(random.choice([0.5, 2.0]))
     knowledge = compile_knowledge(theory, columns=COLUMNS, labels=labels, confidence=confidence)
+    fixed, hidden = random.random(len(theory)) < 0.3, int(random.integers(0, max_hidden + 1))
+    literals = str(random.choice(["tied", "free"])) if literals is None else literals
     network = Network(
-        replace(knowledge, fixed=random.random(len(theory)) < 0.3),
-        hidden=int(random.integers(0, max_hidden + 1)),
-        literals=str(random.choice(["tied", "free"])) if literals is None else literals,
+        replace(knowledge, fixed=fixed, calibrated=literals == "tied" and bool(random.integers(0, 2))),
+        hidden=hidden,
+        literals=literals,
         groups=groups,
         dtype=torch.float64,
     )
@@ -88,8 +90,12 @@ def plain_weights(network):
             strength = sum(
                 kappa[i] for i, unit in zip(knowledge.owner, knowledge.unit, strict=True) if unit == j
             )
+            wanted = (signs[:, j] > 0).sum()
             weights[:, j] = strength * signs[:, j]
-            bias[j] = strength * (0.5 - (signs[:, j] > 0).sum())
+            bias[j] = strength * (0.5 - wanted)
+            if knowledge.calibrated:
+                weights[:, j] = (strength + 30) * signs[:, j]
+                bias[j] = np.log(np.expm1(strength)) - (strength + 30) * wanted
     else:
         values = iter(numbers(network.literal_weights).tolist())
         for j in range(signs.shape[1]):

@@ -109,6 +109,7 @@ def refused(answer, *words):
 # --- ask -------------------------------------------------------------------------------------------
 
 EXACT = "exact; logical distribution, temperature 1"
+DISPREFERRED = "dispreferred: false in every best world"
 
 
 @pytest.mark.parametrize(
@@ -135,10 +136,14 @@ EXACT = "exact; logical distribution, temperature 1"
             ["bare.lbm", "true", "--why"],
             ["P(true) = 1", "entailed: true in every model", "because of its form alone", EXACT],
         ),
+        (
+            ["mixed.lbm", "b", "--given", "~c", "--why"],
+            ["P(b | ~c) = 0.268941", DISPREFERRED, "because of:", "  a ^ b", "  3: a", EXACT],
+        ),
         (["valid.lbm", "a"], ["P(a) = 0.5", "undecided", EXACT]),
         (["idle.lbm", "idle", "--given", "a"], ["P(idle | a) = 0.5", "undecided", EXACT]),
         (["range.lbm", "b"], ["P(b) = 1", "preferred: true in every best world", EXACT]),
-        (["range.lbm", "a", "--given", "b"], ["P(a | b) = 0", "undecided", EXACT]),
+        (["range.lbm", "a", "--given", "b"], ["P(a | b) = 0", DISPREFERRED, EXACT]),
         (["shown.cnf", "x3"], ["P(x3) = 0.75", "undecided", EXACT]),
         (
             ["nixon.lbm", "r", "--soft-as-hard", "--given", "q"],
@@ -238,7 +243,12 @@ def test_a_status_that_was_not_settled_in_time_is_exit_3(lbm):
             0,
             ["yes: it is true in every best world", "because of:", "  3: a"],
         ),
-        (["mixed.lbm", "b", "--mode", "preferred"], 1, ["no: it is false in some best world"]),
+        (["mixed.lbm", "b", "--mode", "preferred"], 1, ["no: it is false in every best world"]),
+        (
+            ["nixon.lbm", "p", "--given", "n", "--mode", "preferred"],
+            1,
+            ["no: it is false in some best world"],
+        ),
         (["valid.lbm", "a | ~a"], 0, ["yes: it is true in every model", "because of its form alone"]),
         (["valid.lbm", "~a", "--given", "a"], 1, ["no: it is false in a=1"]),
         (["bare.lbm", "true"], 0, ["yes: it is true in every model", "because of its form alone"]),
@@ -266,6 +276,14 @@ def test_what_does_not_follow_is_shown_false_in_a_model(told):
     world = tuple(found["world"][name] for name in "abc")
     assert world in MODELS
     assert world[0] == 0
+
+
+def test_programs_are_told_what_is_false_in_every_best_world(told):
+    status, found = told("ask", "mixed.lbm", "b", "--given", "~c", "--why")
+    assert (status, found["status"], found["minimal"]) == (0, "dispreferred", True)
+    assert [reason["formula"] for reason in found["reasons"]] == ["a ^ b", "a"]
+    status, found = told("entails", "mixed.lbm", "b", "--mode", "preferred")
+    assert (status, found["entails"], found["status"], found["reasons"]) == (1, False, "dispreferred", [])
 
 
 def test_programs_get_reasons_with_weight_and_line(told):

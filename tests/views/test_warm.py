@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from lbm.reasoning.engine import ready, warming
+from lbm.reasoning.compiling import ready
+from lbm.reasoning.engine import warming
 from lbm.views.entry import main
 
 

@@ -34,8 +34,8 @@ KINDS: Final = {
 }
 """Files of ours by the key of their header, and who reads them."""
 
-VERSION: Final = 1
-"""What is written, and the newest that is read."""
+VERSION: Final = 2
+"""The newest version that is read. What version 1 can say is written as version 1."""
 
 MAX_HEADER: Final = 65_536
 """Bytes of header that are read: ours need about two thousand, whatever the machine."""
@@ -140,14 +140,14 @@ def check_digest(found: str, facts: Mapping[str, Any], where: str) -> None:
 # --- arrays beside a document --------------------------------------------------------------------
 
 
-def pack(kind: str, document: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+def pack(kind: str, document: Mapping[str, Any], arrays: Mapping[str, Array], *, version: int = 1) -> bytes:
     """Return the content of a file of arrays and one JSON object."""
     import numpy as np
 
     text = json.dumps(document, sort_keys=True, allow_nan=False, ensure_ascii=True)
     tensors = {DOCUMENT: np.frombuffer(text.encode(), dtype=np.uint8)}
     tensors |= {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return write(kind, {"sha256": digest(tensors), "version": VERSION}, tensors)
+    return write(kind, {"sha256": digest(tensors), "version": version}, tensors)
 
 
 def unpack(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -21,6 +21,7 @@ from lbm.errors import UnknownAtom
 from lbm.knowledge.clauses import Lazy
 from lbm.knowledge.parser import Statement
 from lbm.logic.cube import Cube, Cubes
+from lbm.machine.calibrated import pull
 from lbm.machine.equation import write_equation
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Machine:
 
         -min_h E(x, h)/ε + offset = score(x) + W · (number of hard formulae true in x)
 
+    and with ``units="calibrated"``, where F is the free energy at confidence 1,
+
+        -F(x) + offset = score(x) + W · (number of hard formulae true in x)
+
     Attributes
     ----------
     atoms
@@ -78,6 +83,8 @@ class Machine:
         Names of the definitional atoms, in the order in which they are computed.
     theory
         The theory it came from, if any.
+    calibrated
+        How many hidden units, the first ones, are calibrated: see :mod:`lbm.machine.calibrated`.
     """
 
     atoms: tuple[str, ...]
@@ -92,6 +99,7 @@ class Machine:
     unit: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     definitions: tuple[str, ...] = ()
     theory: Theory | None = None
+    calibrated: int = 0
 
     def __post_init__(self) -> None:
         if not len(self.unit_weights) and self.hidden:  # made by hand: the largest weight stands for all
@@ -140,7 +148,12 @@ class Machine:
     def __repr__(self) -> str:
         extra = f" ({len(self.definitions)} of them definitional)" if self.definitions else ""
         size = f"{len(self.atoms)} visible{extra} and {self.hidden} hidden units"
-        return f"<Machine: {size}, ε = {self.epsilon:g}>"
+        return f"<Machine: {size}, {self.kind}>"
+
+    @property
+    def kind(self) -> str:
+        """What its units are, in a word: ``calibrated``, or the ε of the paper's."""
+        return "calibrated" if self.calibrated else f"ε = {self.epsilon:g}"
 
     # -- worlds --
 
@@ -181,8 +194,8 @@ class Machine:
         full = np.concatenate([flat, np.zeros((len(flat), len(self.definitions)))], axis=1)
         for names, units, target in self._levels:
             # An atom is true where one of its positive cubes would be, were it true itself.
-            reach = full @ self.weights[:, units] + self.hidden_bias[units] + self.unit_weights[units]
-            met = reach > 0
+            literal = pull(self.unit_weights[units]) if self.calibrated else self.unit_weights[units]
+            met = full @ self.weights[:, units] + self.hidden_bias[units] + literal > 0
             for i, name in enumerate(names):
                 full[:, name] = met[:, target == i].any(axis=1)
         return full.reshape(*x.shape[:-1], len(self.atoms))
@@ -234,7 +247,12 @@ class Machine:
         return self._weigh(worlds, lambda s: np.maximum(s, 0.0), 1.0)
 
     def score(self, worlds: ArrayLike | Mapping[str, Any]) -> Floats:
-        """Return -min_h E(x, h)/ε + offset: score(x) + W · (hard formulae true in x)."""
+        """Return score(x) + W · (hard formulae true in x).
+
+        It is -min_h E(x, h)/ε + offset, and where units are calibrated -F(x) + offset at confidence 1.
+        """
+        if self.calibrated:
+            return -self.free_energy(worlds, confidence=1.0) + self.offset
         return -self.rank_energy(worlds) / self.epsilon + self.offset
 
     def free_energy(

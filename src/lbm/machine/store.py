@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lbm.machine import files
-from lbm.machine.files import VERSION, Shapes, difference, named, refuse, shown
+from lbm.machine.files import Shapes, difference, named, refuse, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,8 +91,9 @@ def to_bytes(machine: Machine) -> bytes:
         "offset": float(machine.offset),
         "parts": len(machine.owner),
         "theory": kind,
-        "version": VERSION,
+        "version": 2 if machine.calibrated else 1,
         "weights": len(tensors["weights.data"]),
+        **({"calibrated": machine.calibrated} if machine.calibrated else {}),
     }
     # What could not be loaded is not saved.
     _check_facts(facts, "this machine")
@@ -183,6 +184,7 @@ def load(path: str | Path) -> Machine:
 
     stored: dict[str, Any] = {name: tensors[name] for name in _STORED}
     stored |= {name: facts[name] for name in _NUMBERS}
+    stored["calibrated"] = facts.get("calibrated", 0)
     return Machine(
         atoms=names,
         weights=csc_array(
@@ -196,10 +198,11 @@ def load(path: str | Path) -> Machine:
 
 
 def _check_facts(facts: Mapping[str, Any], where: str, *more: str) -> None:
-    expected = {"theory", "version", *_COUNTS, *_NUMBERS, *more}
+    counts = (*_COUNTS, "calibrated") if facts.get("version") == 2 else _COUNTS
+    expected = {"theory", "version", *counts, *_NUMBERS, *more}
     if facts.keys() != expected:
         refuse(where, f"expected {named(expected)} in the header, {difference(expected, facts)}")
-    for name in _COUNTS:
+    for name in counts:
         if type(facts[name]) is not int or not 0 <= facts[name] < 2**63:
             refuse(where, f"expected a count as {name}, found {shown(facts[name])}")
     for name in _NUMBERS:
@@ -211,6 +214,9 @@ def _check_facts(facts: Mapping[str, Any], where: str, *more: str) -> None:
         refuse(where, f"expected a positive hard_weight, found {facts['hard_weight']}")
     if facts["definitions"] > facts["atoms"]:
         refuse(where, f"expected at most {facts['atoms']} definitions, found {facts['definitions']}")
+    if "calibrated" in facts and not 0 < facts["calibrated"] <= facts["hidden"]:
+        found = f"expected 1 to {facts['hidden']} calibrated hidden units, found {facts['calibrated']}"
+        refuse(where, found)
     if not isinstance(facts["theory"], str) or facts["theory"] not in _THEORY:
         refuse(where, f"expected one of {named(_THEORY)} as theory, found {shown(facts['theory'])}")
     if facts["theory"] == "none" and facts["formulae"]:

@@ -19,6 +19,7 @@ from lbm.logic.cube import CubeRows, merge
 from lbm.logic.definitions import Definer
 from lbm.logic.many import Rows, clause_choices, eliminate
 from lbm.logic.sdnf import BUDGET, check_method, choices, flat_choices
+from lbm.machine.calibrated import MARGIN, bias, check_units, pull
 from lbm.machine.rbm import Machine
 
 SHARED_CLAUSES: Final = 500
@@ -39,6 +40,7 @@ def translate(
     method: str = "auto",
     budget: int = BUDGET,
     encoding: str = "sdnf",
+    units: str = "paper",
 ) -> Machine:
     """Build the machine whose energy wells are the models of the formulae.
 
@@ -61,6 +63,17 @@ def translate(
         How each formula becomes a strict DNF: see :func:`lbm.logic.sdnf.to_sdnf`.
     encoding
         ``sdnf``, or ``penalty``: Penalty Logic's network, the paper's point of comparison.
+    units
+        ``paper``: as above. ``calibrated``: a unit of weight w has the input
+
+            s_j(x) = log(e^w - 1) + K (literals of its cube that hold - literals of its cube),    K = w + 30
+
+        so that the free energy itself is the score, not only the least energy: at confidence 1
+
+            |-F(x) + offset - score(x) - W · (number of hard formulae true in x)| ≤ (hidden units) · e^-30
+
+        and the machine's own distribution, among worlds that satisfy the hard formulae, is the logical one.
+        ε plays no part. See the page of equations.
 
     Examples
     --------
@@ -74,14 +87,18 @@ def translate(
         raise TypeError(f"expected a theory or a formula, got {theory!r}: Theory.parse reads text")
     if not 0 < epsilon < 1:
         raise ValueError(f"epsilon must lie strictly between 0 and 1, got {epsilon}")
+    check_units(units)
     if encoding == "penalty":
+        if units != "paper":
+            raise ValueError("encoding='penalty' is a network of its own: units='calibrated' is for cubes")
         from lbm.machine.penalty import penalty_machine
 
         return penalty_machine(theory, epsilon=epsilon)
     if encoding != "sdnf":
         raise ValueError(f"expected the encoding 'sdnf' or 'penalty', got {encoding!r}")
     check_method(method, budget)
-    return _assemble(theory, _TheoryCubes.of(theory, method, budget), epsilon, merge)
+    cubes = _TheoryCubes.of(theory, method, budget)
+    return _assemble(theory, cubes, epsilon, merge, calibrated=units == "calibrated")
 
 
 @dataclass(slots=True)
@@ -223,7 +240,9 @@ def cube_rows(chosen: Mapping[int, Iterable[list[int]]]) -> list[CubeRows]:
     ]
 
 
-def _assemble(theory: Theory, cubes: _TheoryCubes, epsilon: float, identical: bool) -> Machine:
+def _assemble(
+    theory: Theory, cubes: _TheoryCubes, epsilon: float, identical: bool, *, calibrated: bool
+) -> Machine:
     """Give every cube its unit, weight and bias."""
     from scipy.sparse import csc_array
 
@@ -231,7 +250,9 @@ def _assemble(theory: Theory, cubes: _TheoryCubes, epsilon: float, identical: bo
     hard = float(hard_weight(theory))
     weights, offset = _formula_weights(theory, hard)
     if names:
-        defined = _definition_weights(cubes, weights)
+        # Where units are calibrated, every value of a definitional atom but the computed one has next to no
+        # probability: summed over these atoms, too, the distribution is that of the formulae.
+        defined = _definition_weights(cubes, weights) + (MARGIN if calibrated else 0.0)
         weights = np.concatenate([weights, defined])
         offset -= float(defined.sum())
     merged = merge(cubes.groups, formulae + len(names), len(cubes.atoms), identical=identical)
@@ -239,7 +260,7 @@ def _assemble(theory: Theory, cubes: _TheoryCubes, epsilon: float, identical: bo
     unit_weights: Floats = np.bincount(merged.unit, weights=weights[merged.owner], minlength=hidden).astype(
         np.float64
     )
-    data = np.repeat(unit_weights, np.diff(merged.starts))
+    data = np.repeat(pull(unit_weights) if calibrated else unit_weights, np.diff(merged.starts))
     np.negative(data, out=data, where=merged.literals < 0)
     rows = np.abs(merged.literals)
     rows -= 1
@@ -250,8 +271,13 @@ def _assemble(theory: Theory, cubes: _TheoryCubes, epsilon: float, identical: bo
         atoms=cubes.atoms,
         weights=matrix,
         visible_bias=np.zeros(len(cubes.atoms)),
-        hidden_bias=unit_weights * (epsilon - merged.positive),
+        hidden_bias=(
+            bias(unit_weights, merged.positive.astype(np.float64))
+            if calibrated
+            else unit_weights * (epsilon - merged.positive)
+        ),
         epsilon=epsilon,
+        calibrated=hidden if calibrated else 0,
         offset=offset,
         unit_weights=unit_weights,
         hard_weight=hard,

@@ -195,8 +195,8 @@ class Answer(DistributionResult):
         Where the probability lies: its own value twice if it is exact, else a 95 % interval.
     status
         What is proven of the query among the models that satisfy the evidence: ``entailed`` (true in all),
-        ``refuted`` (true in none), ``preferred`` (true in every best one) or ``undecided``. None: not
-        settled in time, or there is no such model.
+        ``refuted`` (true in none), ``preferred`` (true in every best one), ``dispreferred`` (false in every
+        best one) or ``undecided``. None: not settled in time, or there is no such model.
     method
         ``exact`` or ``sampled``.
     distribution, temperature, confidence
@@ -256,6 +256,7 @@ _STATUS: Final = {
     "entailed": "entailed: true in every model",
     "refuted": "refuted: true in no model",
     "preferred": "preferred: true in every best world",
+    "dispreferred": "dispreferred: false in every best world",
     "undecided": "undecided",
     None: "status not settled",
 }
@@ -723,7 +724,8 @@ class Proof(Result):
     ----------
     status
         Of a theory: ``satisfiable`` or ``unsatisfiable``. Of a formula: ``entailed`` (true in every model),
-        ``refuted`` (in none), ``preferred`` (in every best one) or ``undecided``. None: not settled in time.
+        ``refuted`` (in none), ``preferred`` (in every best one), ``dispreferred`` (in no best one) or
+        ``undecided``. None: not settled in time.
     why
         Numbers of the statements that settle it, together with the evidence: for a theory that is not
         satisfiable, statements that clash. Empty if there are none, or none were looked for or found in time.
@@ -780,7 +782,7 @@ class Proof(Result):
         elif self.status is None:
             yield f"no answer {late}"
         elif self.mode == "preferred":
-            yield "no: it is false in some best world"
+            yield f"no: it is false in {'every' if self.status == 'dispreferred' else 'some'} best world"
         else:
             where = "some model" if self.world is None else _shown(self.world) or "the only world there is"
             yield f"no: it is false in {where}"

@@ -1,4 +1,7 @@
-"""What is preferred (sceptical inference): true in every best world; and which statements make it so."""
+"""What is preferred (sceptical inference): true in every best world; and which statements make it so.
+
+Its counterpart is dispreferred (the negation is preferred): false in every best world.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,34 @@ def preferred(
     if every.optimal and not holds(query, problem.named(every.worlds[0].values)):
         return False
     return _loses_more(problem.given(~query), every.lost, every.bound, budget)[0]
+
+
+def prefers(
+    theory: Theory | Problem, query: Formula, *, given: Formula | None = None, budget: Budget = NO_LIMIT
+) -> tuple[bool | None, bool | None]:
+    """Return whether ``query`` is true in every best world, and whether it is false in every one.
+
+    As :func:`preferred` of the query and of its negation, but the best world, which refutes one of the two,
+    is looked for once. None: not settled in time. Raises NoWorlds if no model keeps the evidence.
+
+    >>> from lbm.knowledge.parser import parse
+    >>> theory = Theory(["a ^ b", (2, "a"), (1, "b")])
+    >>> [prefers(theory, parse(text)) for text in ("a", "b", "a | b")]
+    [(True, False), (False, True), (True, False)]
+    """
+    problem = _checked(theory, query, given)
+    every = Search(problem, budget.half()).found()
+    if not every.worlds:
+        return None, None
+    holding = bool(holds(query, problem.named(every.worlds[0].values)))
+    here, there = (query, ~query) if holding else (~query, query)
+    mine = _loses_more(problem.given(there), every.lost, every.bound, budget)[0]
+    if every.optimal or mine:  # some best world is one of those here
+        other: bool | None = False
+    else:  # where a world there reaches the bound, what it loses is the least
+        least = every.bound if mine is False else every.lost
+        other = _loses_more(problem.given(here), least, every.bound, budget)[0]
+    return (mine, other) if holding else (other, mine)
 
 
 def why_preferred(

@@ -431,12 +431,27 @@ class Reasoner:
         """
         _check_choice("mode", mode, MODES)
         if mode == "preferred":
-            return self.settle(query, given=given, mode=mode, seconds=seconds).follows
+            return self._prefers(query, given, seconds)
         asked, evidence = self._formula(query, "query"), self._evidence(given)
         found = follows(self._problem, asked, given=evidence, budget=Budget.of(seconds))
         if found is None:
             raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
         return found
+
+    def _prefers(self, query: Evidence, given: Evidence, seconds: float | None) -> bool:
+        """Return whether a formula is true in every best world; whether it is false in all is not asked."""
+        from lbm.reasoning.preference import preferred
+
+        budget = Budget.of(seconds)
+        asked, evidence = self._formula(query, "query"), self._evidence(given)
+        found = settle(self._problem, asked, given=evidence, mode="entailed", budget=budget)
+        answer = None if found.status is None else found.status == "entailed"
+        if found.status == "undecided" and self._problem.has_soft:
+            spent = budget.spent()
+            answer = None if spent else preferred(self._problem, asked, given=evidence, budget=budget)
+        if answer is None:
+            raise NoAnswer(f"no answer within {seconds:g} seconds: allow more")
+        return answer
 
     def settle(
         self,
@@ -500,7 +515,8 @@ class Reasoner:
 
         The probability is exact where that can be done, else an estimate from chains, with its error; the
         answer says which. Where pyganak is installed an exact one may be by Ganak, to the precision of
-        doubles. Its status is proven: entailed, refuted, preferred or undecided.
+        doubles. Its status is proven: entailed, refuted, preferred, dispreferred (false
+        in every best world) or undecided.
 
         Parameters
         ----------

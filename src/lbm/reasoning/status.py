@@ -1,4 +1,4 @@
-"""What is proven of a formula: entailed, refuted, preferred, or undecided; and which formulae settle it."""
+"""What is proven of a formula: entailed, refuted, preferred, dispreferred, or undecided; and why."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def settle(
 
     With the mode ``entailed``, what is neither entailed nor refuted is undecided. The reasons, if asked for:
     hard statements that entail or refute it; or, of a preferred formula, statements of which every
-    world without it loses more than the best world loses of all.
+    world without it loses more than the best world loses of all, and of a dispreferred one likewise of every
+    world with it.
 
     >>> from lbm.knowledge.parser import parse
     >>> settle(Theory(["a -> b", (2, "a")]), parse("b"), why=True)
@@ -83,22 +84,19 @@ def settle(
 def prefer(
     undecided: Proof, theory: Theory | Problem, *, why: bool = False, budget: Budget = NO_LIMIT
 ) -> Proof:
-    """Return whether a formula that is neither entailed nor refuted is preferred, and why."""
+    """Return whether a formula that is neither entailed nor refuted is preferred or dispreferred, and why."""
     theory, query, given = Problem.of(theory), undecided.query, undecided.given
     if query is None or not theory.has_soft:
         return undecided
     if budget.spent():
         return replace(undecided, status=None)
-    from lbm.reasoning.preference import preferred as is_preferred
-    from lbm.reasoning.preference import why_preferred
+    from lbm.reasoning.preference import prefers, why_preferred
 
-    best = is_preferred(theory, query, given=given, budget=budget)
-    if best is None:
-        return replace(undecided, status=None)
-    if not best:
-        return undecided
-    found = replace(undecided, status="preferred")
+    true, false = prefers(theory, query, given=given, budget=budget)
+    if not (true or false):
+        return undecided if true is False and false is False else replace(undecided, status=None)
+    found = replace(undecided, status="preferred" if true else "dispreferred")
     if not why or budget.spent():
         return found
-    numbers, minimal = why_preferred(theory, query, given=given, budget=budget)
+    numbers, minimal = why_preferred(theory, query if true else ~query, given=given, budget=budget)
     return replace(found, why=numbers, minimal=minimal)

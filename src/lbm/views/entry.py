@@ -110,7 +110,7 @@ def _run(arguments: list[str], began: float | None) -> int:
 
     from lbm.errors import LbmError
     from lbm.reasoning.budget import Budget
-    from lbm.reasoning.engine import ready
+    from lbm.reasoning.compiling import ready
     from lbm.views import commands
     from lbm.views.commands import shared
 

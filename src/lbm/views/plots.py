@@ -350,7 +350,7 @@ class _Network:
             ]
         elif widths:
             entries.append(Line2D([], [], ls="none", label=f"every |weight| = {_figure(widths[0][0])}"))
-        title = f"{_title(machine)}, ε = {number(machine.epsilon)}"
+        title = f"{_title(machine)}, {machine.kind}"
         look: dict[str, Any] = {"frameon": False, "fontsize": 9, "title_fontsize": 10, "borderaxespad": 0}
         ax.legend(handles=entries, title=title, alignment="left", **look, **place)
 
@@ -408,7 +408,7 @@ def _summary(machine: Machine, ax: Axes) -> Axes:
     """Draw histograms of cube sizes and of unit weights, with the counts as title."""
     ax.set_axis_off()
     weights = counted(machine.weights.nnz, "weight")
-    ax.set_title(f"{_title(machine)}, {weights}, ε = {number(machine.epsilon)}", pad=22)
+    ax.set_title(f"{_title(machine)}, {weights}, {machine.kind}", pad=22)
     left, right = ax.inset_axes((0.0, 0.0, 0.45, 1.0)), ax.inset_axes((0.55, 0.0, 0.45, 1.0))
     _histogram(left, np.diff(machine.weights.indptr).astype(np.float64), "literals in a cube")
     _histogram(right, _unit_weights(machine), "weight of a hidden unit")

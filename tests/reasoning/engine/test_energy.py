@@ -13,7 +13,8 @@ from lbm.errors import WeightError
 from lbm.knowledge.theory import Theory
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
-from lbm.reasoning.engine import energy, energy_kernels, energy_plain, ready
+from lbm.reasoning.compiling import ready
+from lbm.reasoning.engine import energy, energy_kernels, energy_plain
 from lbm.reasoning.engine.energy import REFRESH, advance_energy, energies_of, start_energy
 from lbm.reasoning.engine.lanes import RULES, random_states
 from lbm.reasoning.engine.streams import uniforms

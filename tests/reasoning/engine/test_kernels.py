@@ -30,9 +30,9 @@ from lbm.knowledge.formula import (
     iff,
 )
 from lbm.knowledge.parser import parse
+from lbm.reasoning.compiling.compiled import compiled
 from lbm.reasoning.engine import kernels
 from lbm.reasoning.engine import lanes as module
-from lbm.reasoning.engine.compiled import compiled
 from lbm.reasoning.engine.lanes import RULES, advance, jump, random_states, reweighted, start, weights_of
 from lbm.reasoning.engine.network import LANES, network_of, network_of_clauses
 from lbm.reasoning.engine.streams import uniforms
@@ -831,7 +831,7 @@ import numpy as np
 import lbm.reasoning.engine as engine
 for found in pkgutil.iter_modules(engine.__path__):
     importlib.import_module("lbm.reasoning.engine." + found.name)
-from lbm.reasoning.engine.ready import compile_here
+from lbm.reasoning.compiling.ready import compile_here
 compile_here()
 from lbm.knowledge.parser import parse
 from lbm.reasoning.engine.lanes import advance, start, weights_of

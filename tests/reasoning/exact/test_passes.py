@@ -18,6 +18,8 @@ from tests.reasoning.exact.test_compile import Clauses, models, problems
 
 World = tuple[bool, ...]
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 
 def weight_of(world: World, weights: list[list[Fraction]]) -> Fraction:
     return math.prod((weights[v][value] for v, value in enumerate(world)), start=Fraction(1))

@@ -25,6 +25,8 @@ from lbm.reasoning.exact.whole import How
 from tests.oracles import PRECISE, truth
 from tests.strategies import formulae
 
+pytestmark = pytest.mark.usefixtures("both_loops")
+
 NAMES = tuple("abcdefg")
 MODEST = st.integers(-3000, 3000).filter(bool)
 LIKELY = st.sampled_from([math.nan, 0.0, 1.0, 0.25, 0.9, 1e-300])

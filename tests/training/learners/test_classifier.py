@@ -299,7 +299,9 @@ def test_hard_formulae_stay_and_rows_that_break_them_are_named():
     (found,) = learner.broken_
     assert (found.formula, found.rows, found.count) == ("d -> y", tuple(np.flatnonzero(broken)), broken.sum())
     hard, soft, _ = learner.confidences_
-    assert (hard.initial, hard.final, hard.fixed) == (5.0, 5.0, True)
+    assert (hard.initial, hard.final, hard.fixed) == (38.0, 38.0, True)  # 31 + 5 + the weight of all others
+    kept = LBMClassifier(knowledge="d -> y\n2: a -> y", hard=True, units="paper", **QUICK).fit(x, y)
+    assert (kept.confidences_[0].final, kept.broken_) == (5.0, learner.broken_)
     assert (soft.formula, soft.initial, soft.fixed) == ("2: a -> y", 2.0, False)
     assert soft.final != 2.0
 
@@ -428,6 +430,9 @@ def test_a_theory_of_the_label_only_is_a_bias():
     x = pd.DataFrame({"a": [0, 1]})
     rules = LBMClassifier.from_knowledge("3: y", target="y", columns=["a"])
     p = rules.predict_proba(x)[:, 1]
+    np.testing.assert_allclose(np.log(p / (1 - p)), 3.0)
+    rules = LBMClassifier.from_knowledge("3: y", target="y", columns=["a"], units="paper")
+    p = rules.predict_proba(x)[:, 1]
     # softplus(3 · 0.5) - softplus(-3 · 0.5) is 1.5
     np.testing.assert_allclose(np.log(p / (1 - p)), 1.5)
     assert LBMClassifier(knowledge="y", **QUICK).fit(X, Y).score(X, Y) > 0.5
@@ -461,4 +466,4 @@ def test_a_target_may_be_written_without_the_blanks_that_atoms_print_with():
     machine = LBMClassifier.from_knowledge(
         "near(a, b) -> likes(a, b)", target="likes(a,b)", columns=table.columns
     )
-    assert machine.predict_proba(table)[:, 1] == pytest.approx([0.924, 0.5], abs=1e-3)
+    assert machine.predict_proba(table)[:, 1] == pytest.approx([0.9933, 0.5], abs=1e-4)

@@ -55,6 +55,8 @@ def model(name):
         weights = {"a": 1, "b": 2.5, "c": 1}
         made = LBMClassifier(knowledge="'colour = red' -> 'kind = a'", class_weight=weights, **QUICK)
         return made.fit(PEOPLE, KIND), PEOPLE
+    if name == "paper":
+        return LBMClassifier(knowledge="2: bird -> flies", units="paper", **QUICK).fit(BIRDS, FLIES), BIRDS
     if name == "free":
         made = LBMClassifier(knowledge="bird <-> 'y = 3'", literals="free", **QUICK)
         return made.fit(BIRDS, np.array([3, 1, 2, 1] * 5, dtype=np.int16)), BIRDS
@@ -63,7 +65,7 @@ def model(name):
     return made.fit(BIRDS.to_numpy(), np.array([2.0, 1.0] * 10)), BIRDS.to_numpy().copy()
 
 
-MODELS = ("rules alone", "booleans", "hard", "categories", "free", "array")
+MODELS = ("rules alone", "booleans", "hard", "categories", "free", "paper", "array")
 names = st.sampled_from(MODELS)
 
 
@@ -102,22 +104,28 @@ def assert_same(one, other, table):
     assert said[0] == said[1]
 
 
+def header(data):
+    length = int.from_bytes(data[:8], "little")
+    return json.loads(data[8 : 8 + length])
+
+
 def taken_apart(data):
     """Return the kind, document and arrays of a file without any code of the library."""
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    (kind,) = header.pop("__metadata__")
+    length, found = int.from_bytes(data[:8], "little"), header(data)
+    (kind,) = found.pop("__metadata__")
     types = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I8": "i1", "U8": "u1"}
     body = data[8 + length :]
     arrays = {
         name: np.frombuffer(body[slice(*part["data_offsets"])], types[part["dtype"]]).reshape(part["shape"])
-        for name, part in header.items()
+        for name, part in found.items()
     }
     return kind, json.loads(arrays.pop("document").tobytes()), arrays
 
 
-def signed(document, arrays, *, kind="lbm-model", version=1):
+def signed(document, arrays, *, kind="lbm-model", version=None):
     """Return a file with these contents and a right checksum, without any code of the library."""
+    if version is None:
+        version = 2 if isinstance(document, dict) and "units" in document else 1
     text = document if isinstance(document, bytes) else json.dumps(document).encode()
     tensors = {**arrays, "document": np.frombuffer(text, dtype=np.uint8)}
     digest = hashlib.sha256()
@@ -138,6 +146,24 @@ def test_a_model_comes_back_to_the_last_bit_and_saves_to_the_same_bytes(name, tm
     assert_same(made, again, table)
     assert model_bytes(again) == (tmp_path / "m").read_bytes() == content(name)
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_only_calibrated_units_need_the_second_version():
+    for name in MODELS:
+        kind, document, _ = taken_apart(content(name))
+        assert ("units" in document) == (name not in ("free", "paper", "array"))
+        found = json.loads(header(content(name))["__metadata__"][kind])["version"]
+        assert found == (2 if "units" in document else 1)
+
+
+def test_a_file_of_the_first_version_loads_and_saves_to_the_same_bytes(tmp_path):
+    """It was written before units could be calibrated, and keeps those it has."""
+    old = Path(__file__).with_name("version1.model").read_bytes()
+    again = loaded(old, tmp_path)
+    assert model_bytes(again) == old
+    assert (again.units, again.network_.calibrated) == ("paper", False)
+    p = again.predict_proba(BIRDS.iloc[:2])[:, 1]
+    assert p == pytest.approx(np.load(Path(__file__).with_name("version1.npy")), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -175,7 +201,8 @@ def test_an_independent_reader_finds_rules_weights_and_confidences():
     assert kind == "lbm-model"
     assert arrays["knowledge.text"].tobytes().decode() == "penguin -> ~flies\nbird <-> flies"
     assert arrays["knowledge.fixed"].tolist() == [1, 1]
-    assert arrays["knowledge.initial"].tolist() == [5.0, 5.0]
+    assert arrays["knowledge.initial"].tolist() == [36.0, 36.0]
+    assert document["units"] == "calibrated"
     assert arrays["parameter.weights"].dtype == np.float64
     assert np.array_equal(arrays["parameter.weights"], made.network_.weights.detach().numpy())
     assert document["classes"] == {"dtype": "bool", "values": [False, True]}
@@ -354,6 +381,8 @@ TWO_NAMES = ["bird", "bird"]
 FORGED = {
     "extra key": (change(["more"], 1), "expected a model with"),
     "parameter": (change(["parameters", "pickle"], 1), "expected parameters of LBMClassifier, found also"),
+    "units": (change(["units"], "loose"), "expected units 'calibrated' or none, found 'loose'"),
+    "free units": (change(["parameters", "literals"], "free"), "expected tied literals in calibrated units"),
     "literals": (change(["parameters", "literals"], "loose"), "expected literals 'tied' or 'free'"),
     "names twice": (change(["layout", "columns"], TWO_NAMES), "expected every column to be named once"),
     "columns": (change(["layout", "columns"], "ab"), "each the name of a column, found 'ab'"),
@@ -427,7 +456,7 @@ FOREIGN = {
     "header cut": ((300).to_bytes(8, "little") + b"{}", "found a file cut short after 10"),
     "no json": ((2).to_bytes(8, "little") + b"{]", "expected a whole safetensors file"),
     "foreign": (serialize({"x": np.zeros(3)}, {"format": "pt"}), "a safetensors file of something else"),
-    "newer": (signed({}, {}, version=2), "written by a newer lbm: expected version 1 at most, found 2"),
+    "newer": (signed({}, {}, version=3), "written by a newer lbm: expected version 2 at most, found 3"),
     "version": (signed({}, {}, version="1"), "expected a version from 1 up, found '1'"),
     "list": (signed([1], {}), "expected a JSON object in document"),
     "no number": (signed(b'{"a": NaN}', {}), "expected a JSON object in document"),

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lbm.reasoning.compiling.ready import loaded, runs_compiled
 from lbm.reasoning.engine.plain import fill
-from lbm.reasoning.engine.ready import loaded, runs_compiled
 from lbm.reasoning.engine.streams import key_of, seed_from
 
 Clamped = Mapping[int, Any] | tuple[ArrayLike, ArrayLike] | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, int32, types
 
-from lbm.reasoning.engine.compiled import carray, compiled, inlined, same_bits, stack
+from lbm.reasoning.compiling.compiled import carray, compiled, inlined, same_bits, stack
 from lbm.reasoning.engine.dense import EXP, HALF, LAST, LN2_HIGH, LN2_LOW, LOG2E, ONE, ONES, ROUND, SCALE
 from lbm.reasoning.engine.kernels import fill
 

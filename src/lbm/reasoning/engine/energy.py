@@ -26,9 +26,9 @@ from numpy.typing import ArrayLike, NDArray
 from lbm.arrays import Bools, Bytes, Floats, Ints, slices
 from lbm.errors import WeightError
 from lbm.machine.rbm import Machine, inverse_temperature
+from lbm.reasoning.compiling.ready import loaded, runs_compiled
 from lbm.reasoning.engine.lanes import in_calls, rule_of
 from lbm.reasoning.engine.network import LANES
-from lbm.reasoning.engine.ready import loaded, runs_compiled
 from lbm.reasoning.engine.streams import key_of
 
 WIDE: Final = 16

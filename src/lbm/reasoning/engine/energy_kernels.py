@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import float64, int8, int64, types, uint8, uint64
 
-from lbm.reasoning.engine.compiled import carray, compiled, inlined, same_bits, stack
+from lbm.reasoning.compiling.compiled import carray, compiled, inlined, same_bits, stack
 
 # Constants of a kernel that another file has are compiled into it: whoever changes one touches this file too.
 from lbm.reasoning.engine.energy_plain import FRACTION, FULL, LAST, ONE, ROUND, SQRT2, STEEP, TIE

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int8, int32, int64, uint8, uint32, uint64
 
-from lbm.reasoning.engine.compiled import bring, carray, compiled, inlined, stack
+from lbm.reasoning.compiling.compiled import bring, carray, compiled, inlined, stack
 from lbm.reasoning.engine.network import (
     ATOM,
     ATOM_NEGATED,

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Bytes, Floats, Ints
 from lbm.errors import LimitExceeded, WeightError
+from lbm.reasoning.compiling.ready import loops
 from lbm.reasoning.engine.network import LANES, Counts, GateNetwork, aligned
 from lbm.reasoning.engine.plain import HEAT_BATH, METROPOLIS
-from lbm.reasoning.engine.ready import loops
 from lbm.reasoning.engine.streams import BITS, MAX_SWEEPS, key_of
 
 RULES: Final = {"heat bath": HEAT_BATH, "metropolis": METROPOLIS}

@@ -36,7 +36,7 @@ from lbm.knowledge.formula import FALSE, TRUE, Formula
 from lbm.logic.anatomy import strip, view
 from lbm.reasoning.assign import assign
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.engine.ready import loops
+from lbm.reasoning.compiling.ready import loops
 
 MAX_STEPS: Final = 5_000_000
 """Steps of the programs of all atoms together; formulae nested deeper than that are refused."""

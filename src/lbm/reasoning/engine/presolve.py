@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lbm.arrays import Bools, Ints
 from lbm.errors import LimitExceeded, WeightError
 from lbm.knowledge.clauses import Clauses
-from lbm.reasoning.engine.ready import kernel
+from lbm.reasoning.compiling.ready import kernel
 
 MAX_ATOMS: Final = (1 << 30) - 1
 """Atoms whose literals have 32-bit codes."""

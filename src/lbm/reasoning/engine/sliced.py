@@ -30,9 +30,9 @@ from numpy import int64, uint64
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Bools, slices
+from lbm.reasoning.compiling.ready import kernel
 from lbm.reasoning.engine.lanes import Weights
 from lbm.reasoning.engine.network import GateNetwork, aligned, are_clauses
-from lbm.reasoning.engine.ready import kernel
 from lbm.reasoning.engine.streams import MAX_SWEEPS, MULTIPLIERS, STEPS, key_of, philox
 
 WORDS: Final = 8

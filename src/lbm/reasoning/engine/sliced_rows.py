@@ -14,7 +14,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import lower_builtin, models, register_model, type_callable
 
-from lbm.reasoning.engine.compiled import BYTES, I32, prefetch
+from lbm.reasoning.compiling.compiled import BYTES, I32, prefetch
 from lbm.reasoning.engine.sliced import WORDS, fetch, put, row, some, splat, spread
 
 

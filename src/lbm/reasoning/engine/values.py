@@ -22,26 +22,16 @@ from numpy.typing import NDArray
 
 from lbm.arrays import Bools, Ints
 from lbm.knowledge.clauses import Clauses
-from lbm.reasoning.engine.ready import kernel
-from lbm.reasoning.engine.valued import Slots, Space
+from lbm.reasoning.compiling.ready import kernel
+from lbm.reasoning.engine.alternatives import Count, exclusive
+from lbm.reasoning.engine.gains import Slots, Space
 
 MAX_SIZE: Final = 8_000_000
 """Pairs of slots, and listed ones, past which clauses are too many to be searched like this."""
 
 _CELLS: Final = 256  # pairs of slots that one clause of two variables may make; more are counted instead
-_CLIQUE: Final = 3  # literals of a group that only pairs tie, at least
-_LOOKS: Final = 30_000_000  # neighbours that are looked at while groups are sought
 _JOINED: Final = 4_096  # values of joined variables, at most
 _ROOM: Final = 2  # pairs of values that two joined variables may have, times the larger of them
-
-
-class Count(NamedTuple):
-    """Between ``least`` and ``most`` of some literals, codes of different atoms, are true; weight 0: hard."""
-
-    codes: tuple[int, ...]
-    least: int
-    most: int
-    weight: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,128 +79,6 @@ class Values:
         order = np.lexsort((-fits, self.space.owner))
         found: Slots = order[self.space.first[:-1]].astype(np.int32)
         return found
-
-
-# --- groups ------------------------------------------------------------------------------------------
-
-
-@kernel("valued")
-def _full(codes, starts, clauses, first, near, taken, stamp, group, number, most):
-    """Give the atoms of clauses whose literals exclude one another a group each; return how many there are.
-
-    ``near[first[c]:first[c + 1]]`` are the codes that cannot be true together with code c.
-    """
-    looks = 0
-    for i in range(len(clauses)):
-        c = clauses[i]
-        begin, end = starts[c], starts[c + 1]
-        good = True
-        for place in range(begin, end):
-            if taken[codes[place] >> 1] == 1:
-                good = False
-                break
-            stamp[codes[place]] = i
-        if not good or looks > most:
-            continue
-        for place in range(begin, end):
-            code, met = codes[place], 0
-            for other in range(first[code], first[code + 1]):
-                if stamp[near[other]] == i:
-                    met += 1
-            looks += first[code + 1] - first[code]
-            if met < end - begin - 1:
-                good = False
-                break
-        if good:
-            for place in range(begin, end):
-                taken[codes[place] >> 1] = 1
-                group[codes[place]] = number
-            number += 1
-    return number
-
-
-@kernel("valued")
-def _cliques(order, first, near, taken, stamp, group, number, least, most):
-    """Give codes that exclude one another a group each, in this order; return how many there are.
-
-    ``stamp`` counts, for each code, the members of a group in the making that exclude it.
-    """
-    looks = 0
-    members = np.empty(len(order), np.int64)
-    for i in range(len(order)):
-        code = order[i]
-        if taken[code >> 1] == 1 or looks > most:
-            continue
-        size = 1
-        members[0] = code
-        for other in range(first[code], first[code + 1]):
-            stamp[near[other]] = 1
-        looks += first[code + 1] - first[code]
-        for place in range(first[code], first[code + 1]):
-            more = near[place]
-            if taken[more >> 1] == 1 or stamp[more] != size or more >> 1 == code >> 1:
-                continue
-            members[size] = more
-            size += 1
-            for other in range(first[more], first[more + 1]):
-                stamp[near[other]] += 1
-            looks += first[more + 1] - first[more]
-        for m in range(size):
-            for other in range(first[members[m]], first[members[m] + 1]):
-                stamp[near[other]] = 0
-        if size >= least:
-            for m in range(size):
-                taken[members[m] >> 1] = 1
-                group[members[m]] = number
-            number += 1
-    return number
-
-
-def _found(
-    atoms: int, clauses: Clauses, counts: Sequence[Count], banned: set[int]
-) -> tuple[NDArray[np.int32], Bools, list[bool]]:
-    """Return the group of each code, -1: none, which of them are full, and which counts they say already."""
-    codes, sizes, hard = clauses.codes.astype(np.int32), clauses.sizes, clauses.weights == 0
-    taken = np.zeros(atoms, np.uint8)
-    taken[list(banned)] = 1
-    group = np.full(2 * atoms, -1, np.int32)
-    number, said = 0, [False] * len(counts)
-    ones = [i for i, rule in enumerate(counts) if not rule.weight and rule.most == 1 and len(rule.codes) > 1]
-
-    def take(exactly: bool) -> None:
-        nonlocal number
-        for i in sorted(ones, key=lambda i: -len(counts[i].codes)):
-            rule = counts[i]
-            free = [code for code in rule.codes if not taken[code >> 1]]
-            if (rule.least == 1) != exactly or len(free) < 2 or (exactly and len(free) < len(rule.codes)):
-                continue
-            taken[np.array(free) >> 1] = 1
-            group[free] = number
-            number += 1
-            said[i] = len(free) == len(rule.codes)
-
-    take(True)
-    pairs = codes[clauses.starts[:-1][hard & (sizes == 2)][:, None] + np.arange(2)] ^ 1
-    ends, others = np.concatenate([pairs[:, 0], pairs[:, 1]]), np.concatenate([pairs[:, 1], pairs[:, 0]])
-    order = np.argsort(ends.astype(np.int64) * (2 * atoms) + others, kind="stable")
-    near = others[order]
-    first = np.zeros(2 * atoms + 1, np.int64)
-    np.cumsum(np.bincount(ends, minlength=2 * atoms), out=first[1:])
-    stamp = np.full(2 * atoms, -1, np.int64)
-    whole = np.flatnonzero(hard & (sizes > 1))
-    if len(near) and len(whole):
-        whole = whole[np.argsort(-sizes[whole], kind="stable")]
-        number = _full(codes, clauses.starts, whole, first, near, taken, stamp, group, number, _LOOKS)
-    full = number
-    fulls = np.ones(number, bool)
-    take(False)
-    if len(near):
-        degree = np.diff(first)
-        some = np.flatnonzero(degree >= _CLIQUE - 1)
-        some = some[np.argsort(-degree[some], kind="stable")]
-        stamp[:] = 0
-        number = _cliques(some, first, near, taken, stamp, group, number, _CLIQUE, _LOOKS)
-    return group, np.concatenate([fulls, np.zeros(number - full, bool)]), said
 
 
 # --- rules -------------------------------------------------------------------------------------------
@@ -328,7 +196,7 @@ def values_of(atoms: int, clauses: Clauses, counts: Sequence[Count] = ()) -> Val
         return None
     banned: set[int] = set()
     while True:
-        group, full, said = _found(atoms, clauses, counts, banned)
+        group, full, said = exclusive(atoms, clauses, counts, banned)
         base = _based(atoms, group, full)
         left = [rule for rule, done in zip(counts, said, strict=True) if not done]
         mixed = _mixed(base, left)
@@ -499,14 +367,14 @@ def _with_counts(
 # --- joining -----------------------------------------------------------------------------------------
 
 
-class _Joining(NamedTuple):
+class _Joined(NamedTuple):
     """What became of base variables: members of each variable and, for joined ones, their rows of slots."""
 
     member_of: Ints  # of each base variable, a representative
     rows: dict[int, tuple[list[int], Slots]]  # of representatives that have several members, or lost values
 
 
-def _joined(base: _Base, pairs: _Pairs, counts: _Parts) -> _Joining | None:
+def _joined(base: _Base, pairs: _Pairs, counts: _Parts) -> _Joined | None:
     """Join variables that hard pairs tie closely and no cardinality counts; None: they leave no world."""
     n = len(base.first) - 1
     sizes = np.diff(base.first)
@@ -527,8 +395,11 @@ def _joined(base: _Base, pairs: _Pairs, counts: _Parts) -> _Joining | None:
     wide = np.minimum(sizes[left], sizes[right]) > 3
     close = allowed <= np.where(wide, _ROOM, 1) * larger
     if not close.any():
-        return _Joining(member_of, rows)
-    of_tie = {int(tie): order[s : s + m] for tie, s, m in zip(ties, starts, number, strict=True)}
+        return _Joined(member_of, rows)
+    met_at = np.zeros(n, bool)
+    met_at[left[close]] = met_at[right[close]] = True
+    some = np.flatnonzero(met_at[left] & met_at[right])
+    of_tie = {int(ties[i]): order[starts[i] : starts[i] + number[i]] for i in some.tolist()}
     counted: dict[int, set[int]] = {}
     for r in range(len(counts.first) - 1):
         for v in counts.var[counts.first[r] : counts.first[r + 1]].tolist():
@@ -575,7 +446,7 @@ def _joined(base: _Base, pairs: _Pairs, counts: _Parts) -> _Joining | None:
             rows[u] = ([*mine, *others], np.concatenate([mine_rows[a], other_rows[b]], axis=1))
             member_of[member_of == v] = u
         if len(later) == len(waiting) or not later:
-            return _Joining(member_of, rows)
+            return _Joined(member_of, rows)
         waiting = later
 
 
@@ -589,7 +460,7 @@ def _written(
     ties: NDArray[Any],
     long: _Parts,
     bounds: tuple[Ints, Ints, Ints],
-    joining: _Joining,
+    joining: _Joined,
     full: Bools,
     group: NDArray[np.int32],
 ) -> Values:
@@ -625,7 +496,8 @@ def _written(
     np.add.at(total, np.nonzero(filled)[0], price[slots[filled]])
     if rows:
         pairs, total = _spread_pairs(pairs, spread, became, owner, total)
-        long = _spread_parts(long, spread, became, var_of)
+        long, order = _spread_parts(long, spread, became, var_of)
+        bounds = (bounds[0][order], bounds[1][order], bounds[2][order])
     rules = len(ties) + len(long.first) - 1
     long = long._replace(first=np.concatenate([np.zeros(len(ties), np.int64), long.first]))
     space = _space(first, owner, total, pairs, var_of[ties], long, bounds, rules)
@@ -652,16 +524,28 @@ def _spread_pairs(
     return _Pairs(one[apart], other[apart], pairs.rule[of[apart]], pairs.weight[of[apart]]), price
 
 
-def _spread_parts(long: _Parts, spread: Ints, became: Slots, var_of: Slots) -> _Parts:
-    """Return parts over base slots as parts over slots; of clauses, those of one variable become one."""
+def _spread_parts(long: _Parts, spread: Ints, became: Slots, var_of: Slots) -> tuple[_Parts, Ints]:
+    """Return parts over base slots as parts over slots, and the order of their rules.
+
+    Rules that have several parts of one variable now come last. They are clauses: such parts become one.
+    """
+    places, starts = _ranges(spread, long.listed)
+    moved = long._replace(
+        var=var_of[long.var], list_first=starts[long.list_first], listed=became[places].astype(np.int32)
+    )
+    rules = len(long.first) - 1
+    owner = np.repeat(np.arange(rules), np.diff(long.first))
+    keys = np.sort(owner * (int(var_of.max(initial=0)) + 1) + moved.var)
+    again = np.zeros(rules, bool)
+    again[keys[1:][keys[1:] == keys[:-1]] // (int(var_of.max(initial=0)) + 1)] = True
+    if not again.any():
+        return moved, np.arange(rules)
     first, variables, signs, lists = [0], list[int](), list[int](), list[set[int]]()
-    for r in range(len(long.first) - 1):
+    for r in np.flatnonzero(again).tolist():
         found: dict[int, int] = {}
-        for k in range(long.first[r], long.first[r + 1]):
-            v = int(var_of[long.var[k]])
-            mine = long.listed[long.list_first[k] : long.list_first[k + 1]]
-            some = set(became[_ranges(spread, mine)[0]].tolist())
-            yes = int(long.yes[k])
+        for k in range(moved.first[r], moved.first[r + 1]):
+            v, yes = int(moved.var[k]), int(moved.yes[k])
+            some = set(moved.listed[moved.list_first[k] : moved.list_first[k + 1]].tolist())
             if v not in found:
                 found[v] = len(variables)
                 variables.append(v)
@@ -678,15 +562,16 @@ def _spread_parts(long: _Parts, spread: Ints, became: Slots, var_of: Slots) -> _
             else:
                 lists[at] &= some
         first.append(len(variables))
+    left = _chosen(moved, np.flatnonzero(~again))
     flat = [slot for some in lists for slot in sorted(some)]
-    list_first = np.concatenate([[0], np.cumsum([*map(len, lists)])]).astype(np.int64)
-    return _Parts(
-        np.array(first, np.int64),
-        np.array(variables, np.int32),
-        np.array(signs, np.uint8),
-        list_first,
-        np.array(flat, np.int32),
+    joined = _Parts(
+        np.concatenate([left.first, left.first[-1] + np.array(first[1:], np.int64)]),
+        np.concatenate([left.var, np.array(variables, np.int32)]),
+        np.concatenate([left.yes, np.array(signs, np.uint8)]),
+        np.concatenate([left.list_first, left.list_first[-1] + np.cumsum([*map(len, lists)])]),
+        np.concatenate([left.listed, np.array(flat, np.int32)]),
     )
+    return joined, np.concatenate([np.flatnonzero(~again), np.flatnonzero(again)])
 
 
 def _space(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from lbm.arrays import Ints
 from lbm.knowledge.clauses import Clauses
-from lbm.reasoning.engine.ready import kernel
+from lbm.reasoning.compiling.ready import kernel
 from lbm.reasoning.engine.streams import key_of
 
 MAX_FLIPS: Final = 50_000

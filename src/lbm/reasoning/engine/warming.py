@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from lbm.reasoning.engine import ready
+from lbm.reasoning.compiling import ready
 
 _RULES: Final = ("heat bath", "metropolis")
 _WEIGHTS: Final = {"int16": (1.0, 2.0), "int32": (30_000.0, 40_001.0), "float64": (0.1, 0.25)}
@@ -102,14 +102,16 @@ def _walks() -> None:
 
 
 def _valued() -> None:
-    from lbm.reasoning.engine.valued import chains, heavy_of, move, state_of, tabu, weigh
-    from lbm.reasoning.engine.values import Count, values_of
+    from lbm.reasoning.engine.alternatives import Count
+    from lbm.reasoning.engine.gains import heavy_of, move, state_of, weigh
+    from lbm.reasoning.engine.kicks import kicks, tabu
+    from lbm.reasoning.engine.values import values_of
 
     found = values_of(6, _problem(), [Count((0, 2, 9), 1, 2, 0)])
     assert found is not None
     heavy = heavy_of(found.space)
     state = state_of(found.space, found.space.first[:-1], heavy=heavy, seed=0, number=0)
-    chains(state, length=2, work=100)
+    kicks(state, length=2, work=100)
     weigh(state, 1)
     tabu(state, step=1, calm=2, idle=3, work=100)
     move(state, 0, int(found.space.first[0]))
@@ -141,6 +143,19 @@ def _energy() -> None:
         advance_energy(lanes, [1.0], rule=rule)
 
 
+def _exact() -> None:
+    from lbm.knowledge.circuits import Builder
+    from lbm.reasoning.exact.programs import circuit_sums, table_program
+
+    sizes, scopes = (2, 2), [(0, 1), (1,)]
+    program = table_program(sizes, scopes, [np.ones((2, 2), bool), np.ones(2, bool)])
+    build = Builder(1)
+    circuit = build.circuit(build.sum([build.literal(0, True), build.literal(0, False)]))
+    for down in (False, True):
+        program.swept(np.ones(len(program.value)), np.zeros(2), {0: np.ones((2, 2))}, 2, down=down)
+        circuit_sums(circuit, np.ones((1, 2, 2)), down=down)
+
+
 def _dense() -> None:
     from lbm.reasoning.engine.dense import gibbs
 
@@ -166,6 +181,7 @@ _CALLS: Final[dict[str, Callable[..., None]]] = {
     "valued": _valued,
     "sliced": _sliced,
     "energy": _energy,
+    "exact": _exact,
     "dense": _dense,
     "relations": _relations,
 }

@@ -33,6 +33,7 @@ from lbm.reasoning.proof import no_worlds
 QUERIES: Final = 32
 """Queries of one theory whose compiled forms are kept."""
 
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)  # its powers mix the cells of a row into one number
 _OFTEN: Final = 2  # times that marginals given literals are asked for until a form is made ready for them
 _CELLS: Final = 1 << 20  # of evidence that are worked on together
 _SURE: Final = 1.0 - 1e-9  # shares past which the negation of a query says more
@@ -315,10 +316,19 @@ def _in_parts(rows: EvidenceRows) -> Iterator[tuple[slice, EvidenceRows, Ints]]:
         values = rows.values[place]
         said = np.flatnonzero(~np.isnan(values).all(axis=0))
         values = np.ascontiguousarray(values[:, said])
-        numbers: dict[bytes, int] = {}
-        which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in values], np.int64)
-        first = np.unique(which, return_index=True)[1]
+        which, first = _alike(values)
         yield place, EvidenceRows(tuple([rows.names[i] for i in said.tolist()]), values[first]), which
+
+
+def _alike(values: Floats) -> tuple[Ints, Ints]:
+    """Return the number of each row among the different ones, and where each of these is first."""
+    bits = values.view(np.uint64)
+    keys = (bits * _ODD ** np.arange(1, bits.shape[1] + 1, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[which] != np.arange(len(values)))
+    if (bits[first[which[again]]] != bits[again]).any():  # two rows of one key
+        _, first, which = np.unique(bits, axis=0, return_index=True, return_inverse=True)
+    return which, first
 
 
 def _or_nan(ask: Callable[[], Any]) -> Any:

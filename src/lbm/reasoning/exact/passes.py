@@ -25,6 +25,7 @@ import numpy as np
 from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.knowledge.circuits import SUM, Circuit
 from lbm.reasoning.budget import NO_LIMIT, Budget
+from lbm.reasoning.exact.programs import circuit_sums, usable
 
 _WIDE: Final = 8  # parts that are worked through one by one; gates with more are done in several steps
 _CELLS: Final = 1 << 20  # numbers of a pass that are held at a time: about what fits into a cache
@@ -288,7 +289,7 @@ class Passes:
         """
         totals = np.empty(len(weights))
         for rows in self._batches(len(weights)):
-            totals[rows] = self._sums_up(_turned(weights[rows]), logs, budget)[0]
+            totals[rows] = self._sums_up(_turned(weights[rows]), logs, budget, down=False)[0]
         return totals
 
     def marginals(
@@ -303,11 +304,12 @@ class Passes:
         chances = np.empty((len(weights), self.circuit.variables))
         for rows in self._batches(len(weights)):
             here = _turned(weights[rows])
-            totals[rows], shares, value, low = self._sums_up(here, logs, budget)
-            found = self._spread(value, shares, _PLAIN)
+            totals[rows], shares, flow, low = self._sums_up(here, logs, budget, down=True)
+            found = self._chances(flow, shares)
             if low:  # rarely any
                 again = _log_shares(here[:, :, low], logs=logs)[0]
-                found[:, low] = self._spread(self._up(again, _LOGS), np.exp(again), _LOGS)
+                flow = np.exp(self._spread(self._up(again, _LOGS), _LOGS))
+                found[:, low] = self._chances(flow, np.exp(again))
             found[:, totals[rows] == -np.inf] = np.nan
             chances[rows] = found.T
         return totals, chances
@@ -374,27 +376,31 @@ class Passes:
     # ----------------------------------------------------------------------------------------------- one pass
 
     def _batches(self, number: int) -> Iterable[slice]:
-        return slices(number, max(1, _CELLS // self._layout.rows))
+        return slices(number, max(1, _CELLS // (self.first + len(self.circuit))))
 
     def _sums_up(
-        self, weights: Floats, logs: bool, budget: Budget
+        self, weights: Floats, logs: bool, budget: Budget, *, down: bool
     ) -> tuple[Floats, Floats, Floats, list[int]]:
-        """Return the logarithms of the sums, the shares of literals, all numbers of the pass, and low rows.
+        """Return the logarithms of the sums, the shares of literals, their chances if wanted, and low rows.
 
         These are the rows whose sum is too small for floats, and was worked out in logarithms.
         """
         budget.tick()
-        row = self._layout.row[self.circuit.root]
         shares, factor = _shares(weights, logs=logs)
-        value = self._up(shares, _PLAIN)
+        if usable(self.circuit.edges * shares.shape[-1]):
+            sums, flow = circuit_sums(self.circuit, shares, down=down)
+        else:
+            value = self._up(shares, _PLAIN)
+            sums = value[self._layout.row[self.circuit.root]]
+            flow = self._spread(value, _PLAIN) if down else value
         with np.errstate(divide="ignore"):
-            totals = np.log(value[row]) + factor
-        low = np.flatnonzero((value[row] < _TINY) & (factor > -np.inf)).tolist()
+            totals = np.log(sums) + factor
+        low = np.flatnonzero((sums < _TINY) & (factor > -np.inf)).tolist()
         if low:
             budget.tick()
             again, factor = _log_shares(weights[:, :, low], logs=logs)
-            totals[low] = self._up(again, _LOGS)[row] + factor
-        return totals, shares, value, [at for at in low if totals[at] > -np.inf]
+            totals[low] = self._up(again, _LOGS)[self._layout.row[self.circuit.root]] + factor
+        return totals, shares, flow, [at for at in low if totals[at] > -np.inf]
 
     def _up(self, literals: Floats, numbers: _Numbers) -> Floats:
         """Return the numbers of all rows; ``literals`` has the shape (variables, 2, rows of the batch)."""
@@ -411,8 +417,8 @@ class Passes:
             )
         return value
 
-    def _spread(self, value: Floats, literals: Floats, numbers: _Numbers) -> Floats:
-        """Return the chance of each variable being true, from the numbers of all rows.
+    def _spread(self, value: Floats, numbers: _Numbers) -> Floats:
+        """Return the chance of each literal being part of a world, from the numbers of all rows.
 
         What reaches a product or a literal is the chance that it takes part in a world; for a sum it is
         divided by its number, so that each part has its own number's share.
@@ -438,9 +444,10 @@ class Passes:
                 here = room[: end - first]
                 np.maximum(value[first:end], numbers.least, out=here)
                 numbers.over(flow[first:end], here, out=flow[first:end])
-        found = flow[: self.first].reshape(self.circuit.variables, 2, size)
-        if numbers is _LOGS:
-            found = np.exp(found)
+        return flow[: self.first].reshape(self.circuit.variables, 2, size)
+
+    def _chances(self, found: Floats, literals: Floats) -> Floats:
+        """Return the chance of each variable being true, where a part may not mention it, too."""
         chances: Floats = found[:, 1].copy()
         some = _bits(self._unsaid)
         unsaid = 1.0 - found[some, 0] - found[some, 1]

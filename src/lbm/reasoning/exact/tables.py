@@ -30,6 +30,7 @@ from lbm.errors import TooManyWorlds
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponents
 from lbm.reasoning.exact.orders import EliminationOrder, banded_order, elimination_order
+from lbm.reasoning.exact.programs import MAX_ENTRIES, TableProgram, table_program, usable
 from lbm.reasoning.exact.rows import Array, Words, check_room, few, rounded, sort_rows, words_for
 from lbm.reasoning.exact.variables import NARROW, Cells, TableCell, cells_of
 from lbm.reasoning.problem import Known
@@ -145,7 +146,8 @@ class Tables:
                 "give more evidence, or sample",
                 MAX_TABLE=MAX_TABLE,
             )
-        self._weighed = Known(2)  # by scale and temperature; shared by all that `within` returns
+        # By scale and temperature; shared by all that `within` returns.
+        self._weighed, self._programs = Known(2), Known(2)
 
     @cached_property
     def _bits(self) -> float:
@@ -192,6 +194,9 @@ class Tables:
 
     def log_sums(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats]:
         """Return (offset, logs) with Z = exp(offset/scale/τ + log) for each row; -inf: no world is left."""
+        compiled = self._compiled(scale, temperature, weights, down=False)
+        if compiled is not None:
+            return self._offset(scale, temperature), compiled[0]
         found = [swept.logs for swept in self._rows(scale, temperature, weights, steps=False)]
         return self._offset(scale, temperature), np.concatenate(found)
 
@@ -202,6 +207,9 @@ class Tables:
 
     def all_marginals(self, scale: int, temperature: float, weights: Weights) -> tuple[int, Floats, Floats]:
         """Return what :meth:`log_sums` does, and P(atom) of each row, shape (rows, atoms); nan: no world."""
+        compiled = self._compiled(scale, temperature, weights, down=True)
+        if compiled is not None:
+            return self._offset(scale, temperature), compiled[0], self._of_atoms(*compiled)
         logs, chances = [], []
         for swept in self._rows(scale, temperature, weights, steps=True):
             logs.append(swept.logs)
@@ -388,6 +396,46 @@ class Tables:
         """Return a table of a cell with its axes in order of elimination, behind one for rows."""
         assert table is not None
         return table.transpose([cell.scope.index(variable) for variable in self._sorted(cell)])[None]
+
+    def _compiled(
+        self, scale: int, temperature: float, weights: Weights, *, down: bool
+    ) -> tuple[Floats, Floats] | None:
+        """Return log Z and the chances of values by a compiled program; None: there is none for this."""
+        rows = max(map(len, weights.values()), default=1)
+        if self.work > MAX_ENTRIES or not usable(self.work * rows):
+            return None
+        if down and self.remembered > MAX_REMEMBERED:  # which is said elsewhere
+            return None
+        self.budget.tick()
+        program, entries, bounds = self._programs.get(
+            (scale, temperature), lambda: self._program(scale, temperature)
+        )
+        if bounds.min(initial=0.0) <= -_SAFE:
+            return None
+        found: tuple[Floats, Floats] | None = program.swept(
+            entries, bounds, self._by_variable(weights), rows, down=down
+        )
+        return found
+
+    def _program(self, scale: int, temperature: float) -> tuple[TableProgram, Floats, Floats]:
+        """Return the elimination as a program, the weights of its entries, and bounds of their logarithms."""
+        of: dict[int, list[_Held]] = {variable: [] for variable in self.order}
+        for table in self._weights(scale, temperature)[1]:
+            of[table.scope[0]].append(table)
+        scopes = [(variable, *self.scopes[variable]) for variable in self.order]
+        logs = [self._product(scope, of[scope[0]], np.add).values[..., 0] for scope in scopes]
+        program = table_program(self.sizes, scopes, [table > -np.inf for table in logs])
+        bounds = [float(np.min(table, where=table > -np.inf, initial=0.0)) for table in logs]
+        weights = np.exp(np.concatenate([table.ravel() for table in logs])[program.kept])
+        return program, weights, np.array(bounds)
+
+    def _of_atoms(self, logs: Floats, chances: Floats) -> Floats:
+        """Return P(atom) of each row from the chances of values, nan where no world is left."""
+        first = np.concatenate([[0], np.cumsum(self.sizes)])
+        place = [self.cells.place[name] for name in self.component.atoms]
+        found = np.minimum(chances[[int(first[variable]) + value for variable, value in place]].T, 1.0)
+        found[np.isneginf(logs)] = np.nan
+        return found
 
     def _by_variable(self, weights: Weights) -> dict[int, Array]:
         """Return weights of literals as weights of the values of variables, shape (values, rows or 1)."""

@@ -39,7 +39,7 @@ Variable = tuple[int, int]  # the number of a tree, and a variable of it
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """P(query | evidence), and what is proven of the query: entailed, refuted, preferred or undecided."""
+    """P(query | evidence), and what is proven of the query: entailed, refuted, preferred, and so on."""
 
     probability: float
     status: str
@@ -282,7 +282,8 @@ class Trees:
         less, more = (0, 0) if table.best is None else map(int, table.best.tolist())
         odds = exponent(more - less, self.algebra.scale, self.algebra.temperature) + true - false
         chance = 1 / (1 + math.exp(-odds)) if odds > -700 else math.exp(odds)
-        return Weighed(chance, "preferred" if more > less else "undecided")
+        status = "undecided" if more == less else "preferred" if more > less else "dispreferred"
+        return Weighed(chance, status)
 
 
 def _too_large() -> TooManyWorlds:

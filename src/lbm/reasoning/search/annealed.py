@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from lbm.arrays import Bools, slices
 from lbm.reasoning.budget import NO_LIMIT, Budget
+from lbm.reasoning.compiling.ready import runs_compiled
 from lbm.reasoning.engine.lanes import Lanes, Weights, advance, random_states, weights_of
 from lbm.reasoning.engine.lanes import start as begin
 from lbm.reasoning.engine.network import LANES, GateNetwork, network_of, network_of_clauses
 from lbm.reasoning.engine.presolve import Presolved, presolve
-from lbm.reasoning.engine.ready import runs_compiled
 from lbm.reasoning.engine.schedule import HELD, held, ladder, rising
 from lbm.reasoning.engine.sliced import CHAINS, Sliced, advance_sliced, kept, random_rows, sliced_of, unpack
 from lbm.reasoning.exact.apart import Split, split_of

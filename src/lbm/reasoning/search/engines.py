@@ -82,7 +82,7 @@ def usable(piece: str, budget: Budget) -> bool:
 
     Where they are not, they are compiled in a process beside.
     """
-    from lbm.reasoning.engine.ready import is_warm, warm_aside
+    from lbm.reasoning.compiling.ready import is_warm, warm_aside
 
     if not is_warm(piece):
         warm_aside()

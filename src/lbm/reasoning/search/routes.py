@@ -335,7 +335,7 @@ class Search:
 
     def _run_plainly(self) -> None:
         """Anneal without compiled code: for a while, or for good where there is no time to load any."""
-        from lbm.reasoning.engine.ready import without_compiler
+        from lbm.reasoning.compiling.ready import without_compiler
 
         clauses = self.problem.weighted_clauses()
         size = len(self.problem.theory) if clauses is None else len(clauses.literals) // 10

@@ -1,7 +1,7 @@
 """Search that knows structure: groups of atoms are one variable, and hard rules weigh as much as they need.
 
 What an annealed network takes for so many single atoms is told apart here: groups, cardinalities, what ties
-variables hard. Chains of moves and tabu walks then look for better worlds, in rounds like those of annealing.
+variables hard. Kicks and tabu walks then look for better worlds, in rounds like those of annealing.
 """
 
 from __future__ import annotations
@@ -21,27 +21,33 @@ from lbm.knowledge.clauses import Clauses, as_clause, definitional
 from lbm.knowledge.formula import CARDINALITIES, FALSE, TRUE, Formula, atoms_of, bounds
 from lbm.knowledge.weighted import check_cells, conjuncts, negated
 from lbm.reasoning.budget import NO_LIMIT, Budget
-from lbm.reasoning.engine.presolve import presolve
-from lbm.reasoning.engine.streams import key_of, philox
-from lbm.reasoning.engine.valued import (
+from lbm.reasoning.engine.alternatives import Count
+from lbm.reasoning.engine.gains import (
     MAX_SUM,
     STEP,
     STREAM,
     Slots,
     State,
-    chains,
     heavy_of,
     state_of,
-    tabu,
     weigh,
 )
-from lbm.reasoning.engine.values import MAX_SIZE, Count, Values, values_of
+from lbm.reasoning.engine.kicks import kicks, tabu
+from lbm.reasoning.engine.presolve import presolve
+from lbm.reasoning.engine.streams import key_of, philox
+from lbm.reasoning.engine.values import MAX_SIZE, Values, values_of
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.search.annealed import Round
 
-_WORK: Final = (4_000_000, 256_000_000)  # of the first round, and the most: it doubles
-_CALL: Final = 2_000_000  # done in one compiled call
-_LENGTHS: Final = (30, 300, 5, 1_500)  # of late acceptance, in turn
+WORK: Final = (4_000_000, 256_000_000)
+"""Work of the first round, in numbers that are read, and the most: it doubles."""
+
+CALL: Final = 2_000_000
+"""Work of one compiled call, which Ctrl-C has to wait for."""
+
+_LENGTHS: Final = (0, 4, 0, 64)  # of late acceptance, in turn; 0: kicks are cooled
+_LIGHT: Final = (8, 5, 11, 2)  # hard rules weigh so many powers of two less in tabu walks, in turn
+_CALM: Final = 100  # moves after which they are weighed anew
 _SMALL_ATOMS: Final = 10  # of a formula that is taken apart into cubes, and how many of those it may have
 _CUBES: Final = 64
 _LOOK: Final = 1024  # formulae between two looks at the clock
@@ -259,9 +265,7 @@ def _cubes(formula: Formula, place: dict[str, int]) -> list[list[int]] | None:
     with suppress(TooManyCubes):
         cubes = to_sdnf(negated(formula), method="full" if len(atoms_of(formula)) < 4 else "diagram")
         if len(cubes) <= _CUBES:
-            return [
-                [-place[name] if wanted else place[name] for name, wanted in cube.literals] for cube in cubes
-            ]
+            return [[-sign * place[name] for name, sign in cube.literals] for cube in cubes]
     return None
 
 
@@ -353,9 +357,10 @@ def improve(
     space = valued.values.space
     given = best() if best is not None else None
     given = start if given is None else given
-    current = _first(valued, seed, number) if given is None else valued.slots(given)
+    anew = given is None or number % 3 == 2
+    current = _first(valued, seed, number) if given is None or anew else valued.slots(given)
     state = state_of(space, current, heavy=valued.heavy, seed=seed, number=number)
-    told = state.cost if given is not None else None
+    told = None if anew else state.cost
     for _ in _calls(valued, state, number):
         cost = state.cost
         if cost is not None and (told is None or cost < told):
@@ -370,19 +375,19 @@ def improve(
 
 def _calls(valued: Valued, state: State, number: int) -> Iterator[None]:
     """Do the calls of a round, one after the other."""
-    space = valued.values.space
-    work = min(_WORK[0] << min(number // 4, 30), _WORK[1])
-    calls = max(1, work // _CALL)
+    work = min(WORK[0] << min(number // 4, 30), WORK[1])
+    calls = max(1, work // CALL)
     if number % 2 == 0:
+        length = _LENGTHS[number // 2 % len(_LENGTHS)]
         for _ in range(calls):
-            chains(state, length=_LENGTHS[number // 2 % len(_LENGTHS)], work=_CALL)
+            kicks(state, length=length, work=CALL)
             yield
         return
-    step = max(1, valued.heavy >> (2 + number // 2 % 4))
-    weigh(state, step)
-    idle = 20_000 + 20 * space.variables
+    weigh(state, max(1, valued.heavy >> _LIGHT[number // 2 % len(_LIGHT)]))
+    step = max(1, valued.heavy >> 1 + _LIGHT[number // 2 % len(_LIGHT)])
+    idle = 20_000 + 20 * valued.values.space.variables
     for _ in range(calls):
-        tabu(state, step=step, calm=100, idle=idle, work=_CALL)
+        tabu(state, step=step, calm=_CALM, idle=idle, work=CALL)
         yield
 
 

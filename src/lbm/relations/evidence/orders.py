@@ -18,7 +18,7 @@ import numpy as np
 
 from lbm.arrays import Bools, Floats, Ints
 from lbm.knowledge.clauses import Clauses
-from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.compiling.compiled import compiled
 from lbm.reasoning.engine.network import LANES
 from lbm.relations.evidence.rules import term_parts
 

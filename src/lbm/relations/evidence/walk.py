@@ -19,7 +19,7 @@ from lbm.arrays import Bools, Floats, Ints
 from lbm.errors import NoAnswer
 from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.answers import Estimate
-from lbm.reasoning.engine.compiled import compiled
+from lbm.reasoning.compiling.compiled import compiled
 from lbm.reasoning.engine.network import LANES
 from lbm.reasoning.proof import smallest
 from lbm.reasoning.sampling.diagnostics import estimate_sums, judged, least_known

@@ -30,6 +30,7 @@ from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
 from lbm.logic.cube import merge
 from lbm.logic.sdnf import flat_choices
+from lbm.machine.calibrated import MARGIN, check_units
 from lbm.machine.translate import cube_rows
 from lbm.reasoning.proof import prove
 
@@ -49,6 +50,10 @@ class Knowledge:
 
         s_j(x, k) = κ_j (Σ_i signs_ij (x, L_k)_i - positive_j + ε),    κ_j = Σ_{i owns j} κ_i
 
+    and if units are calibrated, so that softplus(s_j) is κ_j where the cube is true and next to 0 elsewhere,
+
+        s_j(x, k) = log(e^κ_j - 1) + (κ_j + 30) (Σ_i signs_ij (x, L_k)_i - positive_j)
+
     Attributes
     ----------
     columns, labels
@@ -67,6 +72,9 @@ class Knowledge:
         The formulae, as they were given.
     epsilon
         ε, strictly between 0 and 1.
+    calibrated
+        Whether a confidence is what a formula adds to the score, no more and no less: see
+        :mod:`lbm.machine.calibrated`.
     """
 
     columns: tuple[str, ...]
@@ -79,6 +87,7 @@ class Knowledge:
     fixed: Bools
     statements: tuple[Statement, ...] = ()
     epsilon: float = 0.5
+    calibrated: bool = False
 
     @property
     def units(self) -> int:
@@ -121,6 +130,7 @@ def compile_knowledge(
     confidence: float = 5.0,
     hard: bool = False,
     epsilon: float = 0.5,
+    units: str = "paper",
 ) -> Knowledge:
     """Return a theory as the arrays of a trainable machine.
 
@@ -140,8 +150,12 @@ def compile_knowledge(
         and -w: f enters as w: ~f.
     hard
         Whether formulae without a weight keep their confidence. They must then be satisfiable together.
+        Where units are calibrated that confidence is W = 31 + Σ|w| + the confidence, whatever else is said:
+        no soft formula outweighs a hard one.
     epsilon
         ε, strictly between 0 and 1.
+    units
+        ``paper`` or ``calibrated``: see :class:`Knowledge`.
 
     Examples
     --------
@@ -155,6 +169,8 @@ def compile_knowledge(
         raise ValueError(f"epsilon must lie strictly between 0 and 1, got {epsilon}")
     if not 0 < confidence <= MAX_CONFIDENCE:
         raise ValueError(f"a confidence is a number above 0 and up to {MAX_CONFIDENCE:g}, got {confidence}")
+    check_units(units)
+    calibrated = units == "calibrated"
     columns, labels = tuple(columns), tuple(labels)
     place = _places(columns, labels)
     heads = tuple(map(known_as, labels))
@@ -173,7 +189,10 @@ def compile_knowledge(
         (np.sign(merged.literals).astype(np.int8), np.abs(merged.literals) - 1, merged.starts),
         shape=(len(columns) + len(labels), len(merged.starts) - 1),
     )
-    unweighted = np.array([statement.weight is None for statement in statements], dtype=bool)
+    fixed = np.array([statement.weight is None for statement in statements], dtype=bool) & hard
+    initial = np.array([_confidence(statement, confidence) for statement in statements], dtype=np.float64)
+    if calibrated and fixed.any():
+        initial[fixed] = _hard_confidence(initial[~fixed], confidence)
     return Knowledge(
         columns=columns,
         labels=labels,
@@ -181,10 +200,11 @@ def compile_knowledge(
         positive=merged.positive,
         owner=merged.owner,
         unit=merged.unit,
-        initial=np.array([_confidence(statement, confidence) for statement in statements], dtype=np.float64),
-        fixed=unweighted & hard,
+        initial=initial,
+        fixed=fixed,
         statements=statements,
         epsilon=epsilon,
+        calibrated=calibrated and len(merged.starts) > 1,
     )
 
 
@@ -231,6 +251,17 @@ def _confidence(statement: Statement, confidence: float) -> float:
             f"small for a float, got {statement.weight}: {shown(statement.formula)}"
         )
     return size
+
+
+def _hard_confidence(soft: Floats, confidence: float) -> float:
+    """Return what no soft formulae outweigh: to break a hard one leaves at most e^-31 of a world."""
+    found = 1.0 + MARGIN + float(soft.sum()) + confidence
+    if found > MAX_CONFIDENCE:
+        raise WeightError(
+            f"hard formulae must outweigh all soft ones, which weigh {soft.sum():g} together: this leaves "
+            f"no room below {MAX_CONFIDENCE:g} (limit MAX_CONFIDENCE): divide the weights"
+        )
+    return found
 
 
 def _check_consistent(theory: Theory, labels: Sequence[str]) -> None:

@@ -6,6 +6,10 @@
 
 L_k are the label atoms of class k. Hidden units of the knowledge come first. With tied literals they are
 s_j(x, k) = κ_j (signs_j·(x, L_k) - positive_j + ε): one number per formula is learned, and rules stay rules.
+
+Calibrated units add κ_j where their cube is true and at most e^-30 elsewhere, and that is how they are scored
+here: κ_j [no literal is missed], exact in any precision. Their inputs are written out where hidden states
+are drawn, and in the machine that the network becomes.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from torch.nn import functional
 
 from lbm.arrays import Floats, Ints, slices
 from lbm.knowledge.theory import Theory
+from lbm.machine.calibrated import LEAST, MARGIN, pull
+from lbm.machine.calibrated import bias as unit_bias
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
@@ -94,8 +100,14 @@ class Network(nn.Module):
         super().__init__()
         if literals not in LITERALS:
             raise ValueError(f"expected literals 'tied' or 'free', got {literals!r}")
+        if literals == "free" and knowledge.calibrated:
+            raise ValueError(
+                "literals='free' learns what each literal weighs, and in calibrated units that is given: "
+                "give units='paper' with it"
+            )
         self.knowledge = knowledge
         self.literals = literals
+        self.calibrated = knowledge.calibrated
         columns, labels = len(knowledge.columns), len(knowledge.labels)
         random = np.random.default_rng(seed)
         # Large enough that units differ from the start, small enough that none is saturated.
@@ -226,7 +238,15 @@ class Network(nn.Module):
         return self.unit_confidences() if self.knowledge.units and self.literals == "tied" else None
 
     def _known_inputs(self, x: Tensor, strength: Tensor | None, first: int) -> Tensor:
-        """Return s_j with every label atom false, for the knowledge's units from ``first`` on."""
+        """Return s_j with every label atom false, for the knowledge's units from ``first`` on.
+
+        Of calibrated units, how many literals hold less how many there are: from 0 down.
+        """
+        if self.calibrated:
+            wanted = -self.positive[first:]
+            if self.dense:
+                return torch.addmm(wanted, x, self.signs[:, first:])
+            return self._gathered(x)[:, first:] + wanted
         if strength is not None:
             bias = self.knowledge.epsilon - self.positive[first:]
             if self.dense:
@@ -250,8 +270,19 @@ class Network(nn.Module):
         blank = self.literal_bias.new_zeros(len(self.weights), self.knowledge.units)
         return blank.index_put((self.used[self.literal_rows], self.literal_units), self._literal_values())
 
+    def _drawn_inputs(self, counts: Tensor, strength: Tensor | None) -> Tensor:
+        """Return s_j for what :meth:`_known_inputs` counts, written so that large confidences cancel."""
+        if not self.calibrated or strength is None:
+            return counts
+        return torch.log(-torch.expm1(-strength)).clamp(min=LEAST) + strength * (1 + counts) + MARGIN * counts
+
     def _head_weights(self, strength: Tensor | None) -> Tensor:
-        """Return what each literal of a label atom adds to its unit when that atom is true."""
+        """Return what each literal of a label atom adds to its unit when that atom is true.
+
+        Of calibrated units, what it adds to the number of literals that hold.
+        """
+        if self.calibrated:
+            return self.head_signs
         if strength is None:
             return self.literal_weights[self.head_places]
         return self.head_signs * (strength[self.silent :] if self.one_head else strength[self.head_units])
@@ -259,7 +290,10 @@ class Network(nn.Module):
     # -- inputs of units --
 
     def feature_inputs(self, x: Tensor) -> Tensor:
-        """Return s_j(x, ·) with every label atom false, shape (rows, units), the knowledge's units first."""
+        """Return s_j(x, ·) with every label atom false, shape (rows, units), the knowledge's units first.
+
+        Of calibrated units, how many literals hold less how many there are: linear in x, as inputs are.
+        """
         random = torch.addmm(self.hidden_bias, x, self.weights)
         if not self.knowledge.units:
             return random
@@ -274,7 +308,7 @@ class Network(nn.Module):
         strength = self._strength()
         terms = labels[:, self.head_labels] * self._head_weights(strength)
         known = self._known_inputs(x, strength, 0).index_add(1, self.head_units, terms)
-        return torch.cat([known, random], dim=1)
+        return torch.cat([self._drawn_inputs(known, strength), random], dim=1)
 
     def visible_inputs(self, h: Tensor) -> tuple[Tensor, Tensor]:
         """Return the inputs of columns and of classes for hidden states h, shape (rows, units).
@@ -286,6 +320,8 @@ class Network(nn.Module):
         labels = torch.addmm(self.label_bias, random, self.label_weights.T)
         if self.knowledge.units:
             strength = self._strength()
+            if self.calibrated and strength is not None:
+                strength = strength + MARGIN
             pull = known if strength is None else known * strength
             if self.dense:
                 matrix = self._literal_matrix() if strength is None else self.signs
@@ -293,7 +329,8 @@ class Network(nn.Module):
             else:
                 terms = pull[:, self.literal_units] * self._literal_values()
                 columns = columns.index_add(1, self.used[self.literal_rows], terms)
-            heads = known[:, self.head_units] * self._head_weights(strength)
+            weights = pull[:, self.head_units] if self.calibrated else known[:, self.head_units]
+            heads = weights * self._head_weights(strength)
             labels = labels.index_add(1, self.head_labels, heads)
         return columns, labels @ self.patterns.T
 
@@ -330,14 +367,27 @@ class Network(nn.Module):
         speaking = inputs[:, inputs.shape[1] - self.knowledge.units + self.silent :]
         if not self.one_head:
             speaking = speaking[:, self.head_units - self.silent]
+        if self.calibrated and strength is not None:
+            return self._true_cubes(inputs, speaking, strength, joint=joint)
         gain: Tensor = _Gains.apply(speaking, self._head_weights(strength))  # type: ignore[no-untyped-call]
+        scores = self._by_class(gain)
+        return scores + softplus(inputs).sum(dim=1, keepdim=True) if joint else scores
+
+    def _true_cubes(self, counts: Tensor, speaking: Tensor, strength: Tensor, *, joint: bool) -> Tensor:
+        """Return Σ_j κ_j [cube j is true in (x, L_k)] likewise, for calibrated units."""
+        on, off = met(speaking + self.head_signs, strength.dtype), met(speaking, strength.dtype)
+        mine = strength[self.silent :] if self.one_head else strength[self.head_units]
+        scores = self._by_class((on - off) * mine)
+        return scores + (met(counts, strength.dtype) @ strength)[:, None] if joint else scores
+
+    def _by_class(self, gain: Tensor) -> Tensor:
+        """Return by class what literals of label atoms gain where these are true, shape (rows, classes)."""
         if len(self.label_bias) == 1:
             by_label = gain.sum(dim=1, keepdim=True)
         else:
             blank = gain.new_zeros(len(gain), len(self.label_bias))
             by_label = blank.index_add(1, self.head_labels, gain)
-        scores = by_label @ self.patterns.T
-        return scores + softplus(inputs).sum(dim=1, keepdim=True) if joint else scores
+        return by_label @ self.patterns.T
 
     def _random_scores(self, inputs: Tensor) -> Tensor:
         """Return d·L_k + Σ_j log(1 + exp s_j(x, k)) over the units that are not knowledge."""
@@ -366,7 +416,13 @@ def to_machine(network: Network) -> Machine:
         return tensor.detach().cpu().numpy().astype(np.float64)
 
     signs = known.signs.tocoo()
-    if network.literals == "tied":
+    if known.calibrated:
+        strength = known.unit_confidences(numbers(network.confidences()))
+        literals, bias = (
+            signs.data * pull(strength)[signs.col],
+            unit_bias(strength, known.positive.astype(np.float64)),
+        )
+    elif network.literals == "tied":
         strength = known.unit_confidences(numbers(network.confidences()))
         literals, bias = signs.data * strength[signs.col], strength * (known.epsilon - known.positive)
     else:
@@ -386,10 +442,16 @@ def to_machine(network: Network) -> Machine:
         owner=known.owner,
         unit=known.unit,
         theory=Theory.from_parts(names, known.statements),
+        calibrated=known.units if known.calibrated else 0,
     )
 
 
 # --- sums, with their gradients written out: training spends most of its time here ----------------
+
+
+def met(counts: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return where cubes miss no literal, for counts of literals that hold less those there are."""
+    return (counts > -0.5).to(dtype)
 
 
 def softplus(x: Tensor) -> Tensor:

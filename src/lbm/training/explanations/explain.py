@@ -21,6 +21,7 @@ from scipy.sparse import csc_array
 from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.knowledge.formula import quote
 from lbm.knowledge.theory import shown
+from lbm.machine.calibrated import pull
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Fact, Groups, every_way, facts_of
 from lbm.training.boltzmann.knowledge import atom_of, label_patterns
@@ -84,6 +85,14 @@ class LabelledMachine:
     def label_weights(self) -> Floats:
         """U, shape (labels, units)."""
         return np.asarray(self.machine.weights[len(self.columns) :].toarray())
+
+    @cached_property
+    def shares(self) -> Floats:
+        """What part of a literal's weight is the unit's own, shape (units,): w/K where it is calibrated."""
+        machine, found = self.machine, np.ones(self.machine.hidden)
+        own = machine.unit_weights[: machine.calibrated]
+        found[: machine.calibrated] = own / pull(own)
+        return found
 
     @cached_property
     def speaking(self) -> Ints:

@@ -10,7 +10,7 @@ An extracted classifier is a theory: class k has the log-odds score(x, k) - scor
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from heapq import heappop, heappush
 from itertools import count
@@ -26,6 +26,7 @@ from lbm.knowledge.formula import atom, exactly, holds
 from lbm.knowledge.numbers import Weight
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory, shown
+from lbm.machine.calibrated import MARGIN
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.conjectures import cube_formula
 from lbm.training.boltzmann.facts import Groups, facts_of
@@ -105,6 +106,9 @@ class Extraction:
         How far each formula of the knowledge has moved.
     method
         ``faithful`` or ``confidence``.
+    classifier
+        The rules as a classifier of tables like those that the machine was fitted to: ``predict`` and
+        ``predict_proba`` ask it. None: they were extracted from a network, which knows no table.
     """
 
     theory: Theory
@@ -116,6 +120,24 @@ class Extraction:
     drawn: bool
     knowledge: tuple[Drift, ...]
     method: str
+    classifier: Any = field(default=None, repr=False, compare=False)
+
+    def predict(self, X: Any) -> Any:
+        """Return the class that the rules alone give each row; ``fidelity``: how often the machine agrees."""
+        return self._asked().predict(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return P(class | row) of the rules alone, shape (rows, classes), as :func:`lbm.ask` says it."""
+        found: Floats = self._asked().predict_proba(X)
+        return found
+
+    def _asked(self) -> Any:
+        if self.classifier is None:
+            raise ValueError(
+                "these rules were extracted from a network, which knows no table: "
+                "LBMClassifier.rules gives rules that predict"
+            )
+        return self.classifier
 
     def __str__(self) -> str:
         literals = sum(len(rule.literals) for rule in self.rules)
@@ -128,7 +150,9 @@ class Extraction:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the extraction as what JSON can hold, the theory as text."""
-        return {**asdict(self), "theory": str(self.theory)}
+        facts = asdict(replace(self, classifier=None))
+        del facts["classifier"]
+        return {**facts, "theory": str(self.theory)}
 
 
 # --- a machine as the cubes it is ----------------------------------------------------------------
@@ -138,6 +162,9 @@ def rules_of_machine(machine: Machine, *, pieces: int = PIECES) -> Theory:
     """Return soft formulae whose score is the machine's, up to a constant, in every world.
 
         -min_h E(x, h)/ε = Σ_i a_i x_i/ε + Σ_j max(0, s_j(x))/ε
+
+    Of a machine with calibrated units it is Σ_i a_i x_i + Σ_j w_j [cube j is true in x] + Σ_j max(0, s_j(x)),
+    the last sum over the other units: then nothing is divided by ε.
 
     A unit that only one assignment of its literals switches on is that cube. Such are all units of a
     translated theory, whose score (and W for each hard formula) comes back; definitional atoms stay atoms.
@@ -156,7 +183,8 @@ def rules_of_machine(machine: Machine, *, pieces: int = PIECES) -> Theory:
         for cube, value in _cubes_of_unit(machine, unit, pieces):
             found[cube] = found.get(cube, 0.0) + value
     rules = ((cube_formula(cube, machine.atoms), value) for cube, value in found.items() if cube)
-    weighed = ((formula, _weight(value / machine.epsilon, digits=12)) for formula, value in rules)
+    depth = 1.0 if machine.calibrated else machine.epsilon
+    weighed = ((formula, _weight(value / depth, digits=12)) for formula, value in rules)
     return Theory([Statement(formula, weight) for formula, weight in weighed if weight], atoms=machine.atoms)
 
 
@@ -164,6 +192,9 @@ def _cubes_of_unit(machine: Machine, unit: int, pieces: int) -> Iterator[tuple[N
     """Yield cubes and weights that add up to max(0, s_j(x)) = max(0, low + Σ_i |w_i| [wanted literal i])."""
     numbers, weights = unit_literals(machine, unit)
     wanted = [number if w > 0 else -number for number, w in zip(numbers, weights, strict=True)]
+    if unit < machine.calibrated:
+        yield ordered(wanted), float(machine.unit_weights[unit])
+        return
     gains = np.abs(weights)
     left = [*np.cumsum(gains[::-1])[::-1].tolist(), 0.0]  # Σ of the gains from each place on
     least = float(gains[-1]) if wanted else 0.0
@@ -351,7 +382,11 @@ def fixed_points(model: LabelledMachine) -> Iterator[tuple[Numbers, float]]:
             kept = left
         if (numbers[:kept] > len(model.columns)).any():
             cube = (numbers[:kept] * np.sign(weights[:kept]).astype(np.int64)).tolist()
-            yield ordered(cube), float(abs(weights[:kept]).mean())
+            known = unit < model.machine.calibrated  # its literals weigh 30 more than it does
+            yield (
+                ordered(cube),
+                float(model.machine.unit_weights[unit] if known else abs(weights[:kept]).mean()),
+            )
 
 
 def _drifts(source: Source, machine: Machine) -> tuple[list[Drift], dict[Numbers, list[int]]]:
@@ -366,8 +401,9 @@ def _drifts(source: Source, machine: Machine) -> tuple[list[Drift], dict[Numbers
     sizes = np.diff(signs.indptr)
     said = sizes > 0  # a unit without literals weighs the same in every world
     aligned = csc_array(machine.weights[:, : known.units].multiply(signs))
-    mean = np.asarray(aligned.sum(axis=0)) / np.maximum(sizes, 1)
-    off = abs(aligned - abs(signs) * mean).max(axis=0).toarray().ravel()
+    mean = np.asarray(aligned.sum(axis=0)) / np.maximum(sizes, 1) - (MARGIN if machine.calibrated else 0.0)
+    apart = mean + (MARGIN if machine.calibrated else 0.0)
+    off = abs(aligned - abs(signs) * apart).max(axis=0).toarray().ravel()
     spread = off / np.maximum(abs(mean), np.finfo(float).tiny)
     owns = csc_array(
         (np.ones(len(known.unit)), (known.unit, known.owner)), shape=(known.units, len(known.initial))

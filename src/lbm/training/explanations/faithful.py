@@ -196,6 +196,7 @@ def _thin(goal: _Goal, fit: _Fit, least: float, first: int) -> _Fit:
 def _usable_literals(goal: _Goal, model: LabelledMachine, negative: bool) -> list[int]:
     """Return the literals that bodies are made of: of columns that vary, and move classes most."""
     reach, mean = model.patterns @ model.label_weights, goal.truth.mean(axis=1)
+    reach = reach * model.shares**2  # of the two weights that are multiplied
     moves = (abs(model.column_weights) @ np.ptp(reach, axis=0)) * np.sqrt(mean * (1 - mean))
     strongest = np.argsort(-moves, kind="stable").tolist()[:COLUMNS]
     columns = sorted(i for i in strongest if moves[i] > 0 and atom_of(model.columns[i]) is not None)
@@ -219,13 +220,14 @@ def _bodies(
     first = len(model.columns) + 1
     known: dict[tuple[Numbers, int], None] = {}
     tried: dict[Numbers, None] = {}
-    for unit in np.argsort(-np.ptp(reach, axis=0), kind="stable").tolist():
+    for unit in np.argsort(-np.ptp(reach * model.shares, axis=0), kind="stable").tolist():
         if not np.ptp(reach[:, unit]) or len(tried) > BODIES:
             break
         numbers, weights = unit_literals(model.machine, unit)
         pairs = list(zip(numbers, weights, strict=True))
         highest = float(model.machine.hidden_bias[unit]) + sum(w for w in weights if w > 0)
-        if 0 < highest <= abs(weights[-1]):  # one assignment alone switches it on
+        # One assignment alone switches it on; of a calibrated unit that holds whatever its weight.
+        if unit < model.machine.calibrated or 0 < highest <= abs(weights[-1]):
             cube = ordered(n if w > 0 else -n for n, w in pairs)
             body = tuple(n for n in cube if abs(n) < first)
             if columns.issuperset(map(abs, body)):

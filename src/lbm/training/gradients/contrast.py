@@ -68,6 +68,9 @@ def flatten(network: Network) -> Flat:
     """Return the weights of all units; without knowledge they are the network's own, not copies of them."""
     if not network.knowledge.units:
         return Flat(*(p.detach() for p in (network.weights, network.hidden_bias, network.visible_bias)))
+    assert (
+        not network.calibrated
+    )  # chains of these freeze: whoever learns by contrast takes the paper's units
     if network.literals == "tied":
         strength = network.unit_confidences()
         literals = network.literal_signs * strength[network.literal_units]

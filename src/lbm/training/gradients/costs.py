@@ -148,6 +148,8 @@ def _with_unaided(network: Network, share: float, surprise: Tensor, x: Tensor, k
 
 def free_energies(network: Network, states: Chains) -> Tensor:
     """Return F(x, k) of every state, shape (states,)."""
+    if network.calibrated:
+        return -network.log_scores(states.x, joint=True).gather(1, states.kinds[:, None])[:, 0]
     inputs = network.hidden_inputs(states.x, states.kinds)
     biases = states.x @ network.visible_bias + network.patterns[states.kinds] @ network.label_bias
     return -(softplus(inputs).sum(dim=1) + biases)

@@ -9,7 +9,7 @@ and both give the same slopes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -54,7 +54,9 @@ class Quick:
             speaks = units >= silent
             self.part_units, self.part_owners = units[speaks] - silent, network.part_owners.numpy()[speaks]
             self.signs: Array = np.ascontiguousarray(network.signs.numpy()[:, silent:])
-            self.offset: Array = known.epsilon - network.positive.numpy()[silent:]
+            # Of calibrated units literals are counted: 0 where all hold.
+            begin = 0.0 if known.calibrated else known.epsilon
+            self.offset: Array = begin - network.positive.numpy()[silent:]
             self.head_signs: Array = network.head_signs.numpy()
             self.head_labels = network.head_labels.numpy()
             self.given: Array = network.given_confidence.numpy()
@@ -95,7 +97,7 @@ class Quick:
         scores = total.sum(axis=2) + patterns @ own["label_bias"]
         scale = weights * (cost.discriminative / len(x))
         if self.speaking:
-            matched, low, high, gain = self._gains(x)
+            gain, slope = self._gains(x)
             share = cost.unaided if self.network.hidden else 0.0
             aided = scores + _by_label(gain, self.head_labels, patterns.shape[1]) @ patterns.T
             value, known = _surprise(aided, kinds, (1 - share) * scale)
@@ -113,25 +115,33 @@ class Quick:
             "label_bias": odds.sum(axis=0) @ patterns,
         }
         if self.speaking:
-            pull = (known @ patterns)[:, self.head_labels]
-            high *= pull
-            low *= pull
-            strength = ((high - low) * matched).sum(axis=0) + self.head_signs * high.sum(axis=0)
+            strength = slope((known @ patterns)[:, self.head_labels])
             by_formula = np.bincount(self.part_owners, strength[self.part_units], minlength=len(self.given))
             found["raw_confidence"] = by_formula[self.movable] * _sigmoid(own["raw_confidence"])
         return value + self._penalise(cost, found, rows), found
 
-    def _gains(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        """Return what units of the knowledge match, σ(s_j) without and with their label atom, and gains."""
+    def _gains(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Return what units of the knowledge gain where their label atom is true, and how to go back.
+
+        The latter is the slope by the confidences of units, given that by the gains.
+        """
         matched = x @ self.signs + self.offset
         confidence = self.given.copy()
         confidence[self.movable] = np.logaddexp(0, self.parameters["raw_confidence"])
         strength = np.bincount(self.part_units, confidence[self.part_owners], minlength=self.speaking)
         strength = strength.astype(x.dtype)
+        if self.network.calibrated:
+            fired = ((matched + self.head_signs > -0.5) * 1.0 - (matched > -0.5)).astype(x.dtype)
+            return fired * strength, lambda pull: (fired * pull).sum(axis=0)
         inputs = matched * strength
         without, low = _softplus(inputs)
         with_label, high = _softplus(inputs + self.head_signs * strength)
-        return matched, low, high, with_label - without
+
+        def back(pull: Array) -> Array:
+            above, below = high * pull, low * pull
+            return np.asarray(((above - below) * matched).sum(axis=0) + self.head_signs * above.sum(axis=0))
+
+        return with_label - without, back
 
     def _penalise(self, cost: Cost, found: dict[str, Array], rows: int) -> float:
         """Add the slopes of the penalties; return what these come to."""

@@ -26,6 +26,7 @@ from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
+from lbm.machine.calibrated import check_units
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
 from lbm.training.boltzmann.knowledge import known_as, label_names, label_patterns
 from lbm.training.boltzmann.missing import exact_rows, predict_log_probabilities
@@ -50,7 +51,7 @@ from lbm.training.gradients.descent import (
 from lbm.training.learners.estimator import Learner, check_whole, draw_seed, mentioned_atoms, read_knowledge
 
 DEFAULT_WEIGHT: Final = 1.0
-"""What ``default=True`` weighs: less than one rule at the usual confidence, more than several nearly met."""
+"""What ``default=True`` weighs: less than one rule at the usual confidence."""
 
 TIE: Final = 1e-9
 """Scores nearer than this, in proportion to their size, are equal."""
@@ -95,15 +96,23 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     target
         Name of the label atom; by default the name of ``y``, else ``y``.
     confidence
-        See ``knowledge``. At 5 a rule that fires multiplies the odds by about 12.
+        See ``knowledge``. It is what a rule that fires adds to the log-odds of its class, as a weight does in
+        :func:`lbm.ask`: at 5 the odds are multiplied by 148.
     literals
         ``tied``: one confidence per formula is learned, and rules stay rules. ``free``: the weight of every
-        literal is.
+        literal is, in the paper's units.
     encoding
         ``sdnf`` or ``rule``: see :func:`lbm.training.boltzmann.knowledge.compile_knowledge`. The paper's
         authors used ``rule`` with confidence 0.1.
+    units
+        ``calibrated``: a formula adds its confidence where it is true and nothing elsewhere, so that weights
+        mean what they mean in :func:`lbm.ask`. ``paper``: those of the paper, in which a confidence counts
+        about half, and a rule that is nearly met a little. None: ``paper`` with ``encoding="rule"`` or
+        ``literals="free"``, else ``calibrated``.
     hard
-        Whether formulae without a weight keep their confidence; rows that break one are in ``broken_``.
+        Whether formulae without a weight are hard: no weights outweigh them. Rows that break one say nothing
+        about the others: training leaves them out, and they are in ``broken_``. In the paper's units such
+        formulae only keep their confidence.
     default
         A closed-world preference, for rows that no rule fires on: the log-odds against the label atom
         (two classes; True means 1), or a dict from classes to log-odds for them. It is where the bias of the
@@ -170,6 +179,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     target: str | None = None
     encoding: str = "sdnf"
+    units: str | None = None
     default: bool | float | Mapping[Any, float] | None = None
     conjectures: int = 0
     cost: str = "discriminative"
@@ -228,7 +238,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         progress.position, progress.total = 0, 0.0  # fit may have been stopped within an epoch
         plan = replace(self._plan(len(numbers)), max_epochs=progress.epoch + 1, max_seconds=None)
         every = np.arange(len(numbers), dtype=np.int64)
-        run = TrainingRun(self, data, numbers, cost, plan, train=every, validation=every[:0])
+        kept = self._unbroken(data, numbers)
+        run = TrainingRun(self, data, numbers, cost, plan, train=every[kept], validation=every[:0])
         for _ in run.steps(progress):
             pass
         return run.finish(progress)
@@ -257,9 +268,12 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         classes
             By default False and True.
         options
-            Other parameters; ``hidden`` is 0 by default here.
+            Other parameters; ``hidden`` is 0 by default here, and ``dtype`` is ``float64``.
+
+        ``predict_proba`` is then what :func:`lbm.ask` says of the class, given the row: formulae without a
+        weight count as ``confidence``, with ``hard=True`` as hard.
         """
-        options = {"hidden": 0, **options}
+        options = {"hidden": 0, "dtype": "float64", **options}
         self = cls(knowledge=knowledge, target=target, confidence=confidence, default=default, **options)
         kinds = np.unique([False, True] if classes is None else list(classes))
         theory = read_knowledge(knowledge)
@@ -294,9 +308,12 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     def undecided(self, X: Any) -> Bools:
         """Return which rows no hidden unit and no bias decides: the best classes tie, shape (rows,).
 
-        What counts is which units are on, min_h E(x, h), not how nearly others are. Where a value is missing,
-        a unit counts as on if some value would turn it on. After training this is rare.
+        In the paper's units what counts is which of them are on, min_h E(x, h), not how nearly others are;
+        where a value is missing, a unit counts as on if some value would turn it on. After training this is
+        rare.
         """
+        if self._is_calibrated(fitted=True):
+            return np.asarray(self._level_classes(self._log_probabilities(X)).sum(axis=1) > 1)
         parts = self._chunks(X)
         return np.concatenate([_tied_classes(self.network_, x).sum(axis=1) > 1 for x in parts])
 
@@ -337,7 +354,19 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         x = None if X is None else np.concatenate(list(self._chunks(X)))
         kinds = None if y is None else np.array([self._number(kind) for kind in np.asarray(y).tolist()])
-        return extract_rules(self.network_, x, kinds, method=method, max_rules=max_rules, seed=self.seed_)
+        found = extract_rules(self.network_, x, kinds, method=method, max_rules=max_rules, seed=self.seed_)
+        return replace(found, classifier=self._of_rules(found.theory))
+
+    def _of_rules(self, theory: Theory) -> LBMClassifier:
+        """Return the classifier that such rules are, of tables like those that this one was fitted to."""
+        rules = LBMClassifier(
+            knowledge=theory, hidden=0, target=self.target_, dtype="float64", random_state=self.seed_
+        )
+        rules.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            rules.feature_names_in_ = self.feature_names_in_
+        rules._assemble(self.layout_, self.classes_, self.target_, theory)
+        return rules
 
     # -- inside --
 
@@ -386,9 +415,42 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def _begin_with(self, layout: Layout, theory: Theory | None) -> None:
         """Make the network that training begins with; the bias of its label is what ``default`` prefers."""
-        self._begin(layout, theory, self.labels_, self.encoding)
+        units = "calibrated" if self._is_calibrated() else "paper"
+        self._begin(layout, theory, self.labels_, self.encoding, units)
         with torch.no_grad():
             self.network_.label_bias.copy_(torch.as_tensor(_label_bias(self.default, self.classes_)))
+
+    def _is_calibrated(self, *, fitted: bool = False) -> bool:
+        """Return whether units of the knowledge are calibrated: the network's, or as parameters say."""
+        if fitted:
+            check_is_fitted(self)
+            return self.network_.calibrated
+        if self.units is None:
+            return self.encoding != "rule" and self.literals != "free"
+        check_units(self.units)
+        return self.units == "calibrated"
+
+    def _level_classes(self, logs: Floats) -> Bools:
+        """Return the classes that tie for the best, shape (rows, classes), without the rounding of sums."""
+        total = float(self.network_.confidences().detach().sum())
+        return np.asarray(logs >= logs.max(axis=1, keepdims=True) - TIE * max(1.0, total / 1000))
+
+    def _unbroken(self, data: Data, numbers: Ints) -> Bools:
+        """Return which rows satisfy all formulae that stay as they are; keep which rows do not.
+
+        All count as such in the paper's units, where no formula is really hard.
+        """
+        self.broken_ = _broken_rows(self.network_, data, numbers) if self.hard else ()
+        if not self._is_calibrated():
+            return np.ones(len(numbers), dtype=bool)
+        gone = [row for part in self.broken_ for row in part.rows]
+        kept = ~np.isin(numbers, gone)
+        if not kept.any():
+            raise ValueError(
+                f"every row breaks a hard formula, such as {self.broken_[0].formula}: give it a weight, "
+                "or leave out hard=True"
+            )
+        return kept
 
     def _read_data(self, table: Any, y: NDArray[Any], weights: Floats) -> tuple[Data, Ints]:
         """Return the rows of weight above 0 as training data, and their numbers."""
@@ -409,6 +471,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         """Return the run that trains this classifier: some rows put aside, and rules added to its network."""
         plan = self._plan(len(numbers))
         train, validation = split(data.kinds, self.validation_fraction, plan.seed)
+        kept = self._unbroken(data, numbers)
+        train, validation = train[kept[train]], validation[kept[validation]]
         self._conjecture(data, train)
         return TrainingRun(self, data, numbers, cost, plan, train, validation)
 
@@ -435,12 +499,11 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         with torch.no_grad():
             self.network_.visible_bias.copy_(before.visible_bias)
 
-    def _keep(self, progress: Progress, data: Data, numbers: Ints) -> None:
+    def _keep(self, progress: Progress) -> None:
         """Keep what a run tells beside its parameters."""
         progress.best = None  # the network has it
         self.progress_ = progress
         self.history_, self.stopped_ = tuple(progress.history), progress.finished
-        self.broken_ = _broken_rows(self.network_, data, numbers) if self.hard else ()
 
     def _chunks(self, X: Any) -> Iterator[Floats]:
         """Yield the atoms of rows, dense, a bounded number at a time."""
@@ -456,8 +519,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     def _log_probabilities(self, X: Any) -> Floats:
         """Return log p(k | x) of all rows, shape (rows, classes), computed in double precision.
 
-        Without training, classes that tie for the best share what they have: a machine of finite confidence
-        leans a little to the class whose rules are nearly met, which says nothing.
+        Without training, classes that tie for the best share what they have: a machine of the paper's units
+        leans a little to the class whose rules are nearly met, which says nothing, and sums have roundings.
         """
         check_is_fitted(self)
         network = self._precise()
@@ -465,7 +528,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         for x in self._chunks(X):
             logs = predict_log_probabilities(network, torch.tensor(x), seed=self.seed_).numpy()
             if self.progress_ is None:
-                tied, p = _tied_classes(network, x), np.exp(logs)
+                p = np.exp(logs)
+                tied = self._level_classes(logs) if network.calibrated else _tied_classes(network, x)
                 even = np.log((p * tied).sum(axis=1, keepdims=True) / tied.sum(axis=1, keepdims=True))
                 logs = np.where(tied & (tied.sum(axis=1, keepdims=True) > 1), even, logs)
             found.append(logs)
@@ -500,7 +564,7 @@ class TrainingRun:
     def finish(self, progress: Progress) -> LBMClassifier:
         """Return the classifier with the best parameters that the run came to."""
         restore_best(progress)
-        self.classifier._keep(progress, self.data, self.numbers)
+        self.classifier._keep(progress)
         return self.classifier
 
 

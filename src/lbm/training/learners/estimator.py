@@ -83,7 +83,12 @@ class Learner(TableEstimator):
         return fit_layout(table, columns, mentioned_atoms(theory), encode=self.encode, drop=drop)
 
     def _begin(
-        self, layout: Layout, theory: Theory | None, labels: Sequence[str] = (), encoding: str = "sdnf"
+        self,
+        layout: Layout,
+        theory: Theory | None,
+        labels: Sequence[str] = (),
+        encoding: str = "sdnf",
+        units: str = "paper",
     ) -> None:
         """Keep the atoms, and make the network that training begins with."""
         self.layout_, self.atoms_ = layout, layout.atoms
@@ -95,6 +100,7 @@ class Learner(TableEstimator):
                 encoding=encoding,
                 confidence=self.confidence,
                 hard=self.hard,
+                units=units,
             ),
             hidden=self.hidden,
             literals=self.literals,

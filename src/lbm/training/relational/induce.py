@@ -282,6 +282,7 @@ class Task:
     max_epochs: int
     seed: int
     machines: int | None = 1
+    units: str | None = None
 
 
 def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
@@ -395,6 +396,7 @@ def _machine(task: Task, setting: Setting) -> LBMClassifier:
         max_epochs=task.max_epochs,
         validation_fraction=0.0,  # settings are judged on whole folds; a random tenth would part groups
         encode="never",
+        units=task.units,
         random_state=task.seed,
     )
 

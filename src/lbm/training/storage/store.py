@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,7 +110,8 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
     arrays = {
         f"parameter.{name}": values.detach().cpu().numpy() for name, values in network.named_parameters()
     } | _pack_knowledge(network.knowledge)
-    given = {name: value for name, value in classifier.get_params(deep=False).items() if name != "knowledge"}
+    told = ("knowledge", "units")  # elsewhere in the file
+    given = {name: value for name, value in classifier.get_params(deep=False).items() if name not in told}
     given["device"] = "cpu"
     kind = "str" if classes.dtype.kind == "U" else classes.dtype.name
     if not isinstance(given["random_state"], (int, np.integer)):
@@ -134,7 +135,9 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
         "target": classifier.target_,
         "trained": classifier.progress_ is not None,
     }
-    content = pack(FORMAT, document, arrays)
+    if network.calibrated:
+        document["units"] = "calibrated"
+    content = pack(FORMAT, document, arrays, version=2 if network.calibrated else 1)
     # What could not be loaded is not saved.
     _read_model(json.loads(json.dumps(document)), arrays, "this model")
     return content
@@ -157,13 +160,21 @@ def plain(value: Any, name: str) -> Any:
 
 def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where: str) -> LBMClassifier:
     """Return a classifier from parts, each of which is checked before it is used."""
-    check_keys(document, _KEYS, "a model", where)
+    calibrated = isinstance(document, dict) and "units" in document
+    check_keys(document, (*_KEYS, "units") if calibrated else _KEYS, "a model", where)
+    if calibrated and document["units"] != "calibrated":
+        refuse(where, f"expected units 'calibrated' or none, found {shown(document['units'])}")
     classifier = _read_parameters(document["parameters"], where)
+    if calibrated and classifier.literals == "free":
+        refuse(where, "expected tied literals in calibrated units, found free ones")
     layout, named = _read_layout(document["layout"], where)
     classes = _read_classes(document["classes"], where)
     target = typed(document["target"], str, "the target", where)
     labels = label_names(target, classes.tolist())
     knowledge = _read_knowledge(arrays, layout.atoms, labels, document["epsilon"], where)
+    knowledge = replace(knowledge, calibrated=calibrated)
+    if knowledge.units and classifier._is_calibrated() != calibrated:
+        classifier.units = "calibrated" if calibrated else "paper"
     network = _read_network(arrays, knowledge, classifier.literals, layout.groups, where)
     classifier.hidden, classifier.dtype = network.hidden, str(network.weights.dtype).removeprefix("torch.")
     classifier.knowledge = theory_of(network.knowledge)
@@ -192,7 +203,7 @@ def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where:
 
 def _read_parameters(given: Any, where: str) -> LBMClassifier:
     classifier = LBMClassifier()
-    known = classifier.get_params(deep=False).keys() - {"knowledge"}
+    known = classifier.get_params(deep=False).keys() - {"knowledge", "units"}
     if not isinstance(given, dict) or not given.keys() <= known:
         extra = sorted(set(given) - known) if isinstance(given, dict) else given
         refuse(where, f"expected parameters of LBMClassifier, found also {shown(extra)}")

@@ -133,6 +133,7 @@ def _machine(
         names=[f"c{number}" for number in range(cells.shape[1])],
         hidden=hidden,
         encoding="rule",
+        units="paper",
         confidence=0.1,
         learning_rate=setting["rate"],
         l2=setting["l2"],

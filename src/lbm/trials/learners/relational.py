@@ -195,6 +195,7 @@ def learn_fold(
         max_epochs=20 if small else 100,
         seed=seed,
         machines=1 if small else None,
+        units="paper",  # stored results are of these
     )
     tested, _ = run_fold(task, fold)
     inner = 1 if int((names != fold).sum()) >= MANY else PARTS

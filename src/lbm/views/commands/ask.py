@@ -30,8 +30,9 @@ def ask_query(
     """Ask how likely a formula is given evidence, and whether it is settled.
 
     Entailed: true in every model that satisfies the evidence; refuted: in none; preferred: in every best one;
-    else undecided. Exit status 0: there is an answer; 1: no world satisfies the evidence and the hard
-    formulae; 3: chains did not agree, or the question was not settled in time.
+    dispreferred: false in every best one; else undecided. Exit status 0: there is an answer; 1: no world
+    satisfies the evidence and the hard formulae; 3: chains did not agree, or the question was not settled in
+    time.
 
     With --json: query, given, probability, interval, status, method (exact or sampled), distribution,
     temperature, confidence, reasons (null if not asked for, else a list of formula and weight), minimal,

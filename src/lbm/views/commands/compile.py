@@ -41,10 +41,10 @@ def compile_theory(
     Each hidden unit is shown with its weight, the numbers of the formulae it serves, and its cube. Of
     more than 60 units the first 20 are shown, unless --all is given.
 
-    With --json: atoms and definitions (names), epsilon, hard_weight, offset, formulae (text, weight,
-    line), units (cube as text, literals as [atom, sign], weight, bias, formulae as positions from 0,
-    definitions), visible_bias, energy (null past a million weights), output. Weights are numbers
-    where a double holds them as written, otherwise text; null for a hard formula.
+    With --json: atoms and definitions (names), epsilon, calibrated (how many hidden units are), hard_weight,
+    offset, formulae (text, weight, line), units (cube as text, literals as [atom, sign], weight, bias,
+    formulae as positions from 0, definitions), visible_bias, energy (null past a million weights), output.
+    Weights are numbers where a double holds them as written, otherwise text; null for a hard formula.
     """
     _check_output(file, output)
     theory = reading.theory(file)
@@ -96,6 +96,7 @@ def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
         "atoms": machine.declared,
         "definitions": machine.definitions,
         "epsilon": machine.epsilon,
+        "calibrated": machine.calibrated,
         "hard_weight": plain(machine.hard_weight),
         "offset": plain(machine.offset),
         "formulae": ({"text": str(s.formula), "weight": plain(s.weight), "line": s.line} for s in theory),
@@ -144,7 +145,7 @@ def _lines(machine: Machine, latex: bool, everything: bool) -> Iterator[str]:
     if machine.offset:
         yield f"offset {number(machine.offset)}"
 
-    yield f"{counted(machine.hidden, 'hidden unit')}, ε = {number(machine.epsilon)}"
+    yield f"{counted(machine.hidden, 'hidden unit')}, {machine.kind}"
     shown = how_many_listed(machine.units, everything)
     yield from table(_unit_rows(machine, shown), right=(1,))
     if shown < machine.hidden:

@@ -210,6 +210,12 @@ class MachineOptions:
         str,
         one_of(("sdnf", "penalty"), "--encoding", "Cubes, or the penalty polynomial of Penalty Logic."),
     ] = "sdnf"
+    units: Annotated[
+        str,
+        one_of(
+            ("paper", "calibrated"), "--units", "Those of the paper, or those whose free energy is the score."
+        ),
+    ] = "paper"
 
     def machine(self, theory: Theory) -> Machine:
         """Return the machine of a theory."""
@@ -222,6 +228,7 @@ class MachineOptions:
             method=self.method,
             budget=self.budget,
             encoding=self.encoding,
+            units=self.units,
         )
 
 

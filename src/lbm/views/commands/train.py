@@ -44,7 +44,15 @@ class TrainingOptions:
         float,
         Option("--confidence", callback=shared.positive, help="What rules without a weight begin with."),
     ] = 5.0
-    hard: Annotated[bool, Option("--hard", help="Rules without a weight stay as they are.")] = False
+    hard: Annotated[
+        bool, Option("--hard", help="Rules without a weight are hard: no data outweigh them.")
+    ] = False
+    units: Annotated[
+        str,
+        shared.one_of(
+            ("calibrated", "paper"), "--units", "A rule's weight is its log-odds; or the units of the paper."
+        ),
+    ] = "calibrated"
     conjectures: Annotated[
         int,
         Option(

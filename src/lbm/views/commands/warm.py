@@ -19,7 +19,7 @@ def warm_kernels(as_json: shared.Json = False) -> None:
 
     With --json: cache, the directory; compiled and found, names of what was compiled now and before; seconds.
     """
-    from lbm.reasoning.engine import ready
+    from lbm.reasoning.compiling import ready
     from lbm.reasoning.engine.warming import warm
 
     where = ready.directory()

@@ -4,15 +4,6 @@ A *slot* is a value of a variable. The *gain* of a slot is what the state would 
 that variable changes, if the variable had that value: so the difference of two gains is what a move changes.
 What is said of two variables is written down as pairs of slots that cost something together; anything longer
 counts how many of its parts are true, whether it is a clause or a cardinality.
-
-*Chains* (ejection chains, iterated local search): a variable is given a value and held there, hard rules that
-this breaks are repaired one after the other by their best moves, and the state goes down from there. What
-that leads to is taken where it costs no more than what was taken some chains ago (late acceptance), and taken
-back otherwise. Swaps, and moves of all stores of a warehouse, are chains.
-
-*Tabu walks* with adaptive weights: each step is the best move there is, a value left rests for a while, and
-hard rules that are broken where no move helps weigh more from then on (clause weighting). Where the state
-keeps all of them for long they all weigh less again, so that walks pass through what breaks some.
 """
 
 # Kernels are typed by numba, by what they are called with.
@@ -30,7 +21,7 @@ from numpy import int64
 from numpy.typing import ArrayLike, NDArray
 
 from lbm.arrays import Ints
-from lbm.reasoning.engine.ready import kernel
+from lbm.reasoning.compiling.ready import kernel
 from lbm.reasoning.engine.streams import key_of, philox
 
 MAX_SUM: Final = 1 << 50
@@ -39,25 +30,19 @@ MAX_SUM: Final = 1 << 50
 STREAM: Final = 6
 """The random stream that these searches draw from, beside those of chains and walks."""
 
-TENURE: Final = (3, 10)
-"""Tabu walks: moves that a value rests at least, and below this are those it rests in addition."""
-
 DEPTH: Final = 400
 """Chains: moves that repair what the first one broke, at most."""
 
 HISTORY: Final = 4096
 """Chains that late acceptance looks back at most."""
 
-_SAMPLE: Final = 48  # variables that are looked at where there are too many to look at all
-_SCAN: Final = 1_500  # variables that are all looked at
-_NEVER: Final = 1 << 62
-_HEAVIEST: Final = 1 << 61
+NEVER: Final = 1 << 62
+HEAVIEST: Final = 1 << 61
 
 # What a state knows of itself: places in ``notes``, and the columns of its tables.
-COST, PENALTY, BROKEN, TOUCHED, GOOD, STEP, WORK, LEAST_COST, IDLE, CALM, TRAIL, LOCK, TURN, RANDOM = range(
-    14
-)
-FIRST, CURRENT, BEST, CHOICE, DELTA, MARK, GOOD_AT, LOCKED, TOUCHES, GOODS = range(10)
+COST, PENALTY, BROKEN, TOUCHED, GOOD, STEP, WORK, LEAST_COST, IDLE, CALM = range(10)
+TRAIL, LOCK, TURN, RANDOM, LENGTH, LOCAL, LAST, USUAL, HEAT, CALMED = range(10, 20)
+FIRST, CURRENT, BEST, CHOICE, DELTA, MARK, GOOD_AT, LOCKED, WAITS, TOUCHES, GOODS = range(11)
 OWNER, PAIRS, OCCURS, RESTED, PRICE = range(5)
 OTHER, RULE, PRICED = range(3)
 OF, VAR, YES, LISTED, TRUE = range(5)
@@ -169,7 +154,7 @@ class State(NamedTuple):
     def cost(self) -> int | None:
         """What that costs; None: no such state was met."""
         cost = int(self.notes[LEAST_COST])
-        return None if cost == _NEVER else cost
+        return None if cost == NEVER else cost
 
 
 def heavy_of(space: Space) -> int:
@@ -185,7 +170,7 @@ def heavy_of(space: Space) -> int:
         soft += np.bincount(space.part_var, cost, space.variables)
     heavy = 1 + float(soft.max(initial=0.0))
     breaks = space.rules + 2 * len(space.part_var)
-    return int(heavy) if heavy * (1 + breaks) < _HEAVIEST else 0
+    return int(heavy) if heavy * (1 + breaks) < HEAVIEST else 0
 
 
 def state_of(space: Space, current: Slots | Ints, *, heavy: int, seed: int, number: int) -> State:
@@ -214,11 +199,12 @@ def state_of(space: Space, current: Slots | Ints, *, heavy: int, seed: int, numb
         occurs=space.occurs.astype(np.int64),
         scope=space.scope.astype(np.int64),
         gain=np.zeros(len(space.owner), np.int64),
-        notes=np.zeros(RANDOM + 1, np.int64),
+        notes=np.zeros(CALMED + 1, np.int64),
         trail=np.zeros(4 * DEPTH, np.int64),
-        history=np.full(HISTORY, _NEVER, np.int64),
+        history=np.full(HISTORY, NEVER, np.int64),
     )
-    state.notes[LEAST_COST] = _NEVER
+    state.notes[LEAST_COST] = NEVER
+    state.notes[LOCAL], state.notes[LAST] = NEVER, -1
     state.notes[RANDOM] = 1 | int(philox((0, 0, number, STREAM), key_of(seed))[0])
     recount(state)
     return state
@@ -242,33 +228,19 @@ def weigh(state: State, weight: int) -> None:
 
 def recount(state: State) -> None:
     """Work out anew what is known of a state, from its slots and the weights of rules."""
-    _recount(*state[:10])
+    work_out(*state[:10])
 
 
 def move(state: State, variable: int, slot: int) -> None:
     """Give a variable a value."""
-    _set(*state[:10], variable, slot)
-
-
-def chains(state: State, *, length: int, work: int) -> None:
-    """Do chains until about so much ``work`` is done; ``length``: how many of them acceptance looks back."""
-    _chains(*state, min(length, HISTORY), work)
-
-
-def tabu(state: State, *, step: int, calm: int, idle: int, work: int) -> None:
-    """Walk until about so much ``work`` is done.
-
-    ``step``: by how much rules that stay broken weigh more; ``calm``: moves without a broken one after which
-    all weigh less; ``idle``: moves without a better state after which the best one is gone back to.
-    """
-    _tabu(*state[:10], step, calm, idle, work)
+    put(*state[:10], variable, slot)
 
 
 # --- keeping what is known ---------------------------------------------------------------------------
 
 
 @kernel("valued")
-def _draw(notes):
+def draw(notes):
     """Return a random whole number below 2^31 (xorshift)."""
     x = notes[RANDOM]
     x ^= (x << 13) & 0xFFFFFFFF
@@ -279,7 +251,7 @@ def _draw(notes):
 
 
 @kernel("valued")
-def _slope(rules, r, t):
+def slope(rules, r, t):
     """Return what one true part more than t changes in what a rule costs."""
     if t < rules[r, LEAST]:
         if rules[r, HARD] == 1 or t == rules[r, LEAST] - 1:
@@ -296,7 +268,7 @@ def _far(rules, r, t):
 
 
 @kernel("valued")
-def _touch(variables, notes, v):
+def touch(variables, notes, v):
     """Note that moves of a variable are to be looked at again."""
     if variables[v, MARK] == 0:
         variables[v, MARK] = 1
@@ -305,7 +277,7 @@ def _touch(variables, notes, v):
 
 
 @kernel("valued")
-def _break(rules, notes, r, far):
+def broken_by(rules, notes, r, far):
     """Note how far a hard rule is broken now."""
     was = rules[r, OVER]
     if far == was:
@@ -324,14 +296,14 @@ def _break(rules, notes, r, far):
 
 
 @kernel("valued")
-def _add(variables, parts, listed, gain, notes, k, change):
+def add(variables, parts, listed, gain, notes, k, change):
     """Add to what it changes that a part is true, in the gains of its variable."""
     if parts[k, YES] == 0:
         change = -change
     for i in range(parts[k, LISTED], parts[k + 1, LISTED]):
         gain[listed[i]] += change
     notes[WORK] += 2
-    _touch(variables, notes, parts[k, VAR])
+    touch(variables, notes, parts[k, VAR])
 
 
 @kernel("valued")
@@ -344,20 +316,20 @@ def _turn(variables, slots, parts, rules, listed, occurs, gain, notes, slot):
         t = rules[r, COUNT]
         after = t + 1 if up else t - 1
         others = t if up else t - 1  # that are true
-        true = _slope(rules, r, after - 1) - _slope(rules, r, t - 1)
-        false = _slope(rules, r, after) - _slope(rules, r, t)
+        true = slope(rules, r, after - 1) - slope(rules, r, t - 1)
+        false = slope(rules, r, after) - slope(rules, r, t)
         alone = rules[r, MIXED] if up else rules[r, MIXED] ^ k
         rules[r, MIXED] ^= k
         parts[k, TRUE] = 1 if up else 0
         rules[r, COUNT] = after
         if rules[r, HARD] == 1:
-            _break(rules, notes, r, _far(rules, r, after))
+            broken_by(rules, notes, r, _far(rules, r, after))
         begin, end = rules[r, PARTS], rules[r + 1, PARTS]
         if false == 0:
             if true == 0 or others == 0:
                 continue
             if others == 1:
-                _add(variables, parts, listed, gain, notes, alone, true)
+                add(variables, parts, listed, gain, notes, alone, true)
                 continue
         elif true == 0 and others == end - begin - 1:
             continue
@@ -366,22 +338,22 @@ def _turn(variables, slots, parts, rules, listed, occurs, gain, notes, slot):
             if j != k:
                 change = true if parts[j, TRUE] == 1 else false
                 if change != 0:
-                    _add(variables, parts, listed, gain, notes, j, change)
+                    add(variables, parts, listed, gain, notes, j, change)
 
 
 @kernel("valued")
-def _refresh(variables, gain, notes):
+def refresh(variables, gain, notes):
     """Find the best moves of the variables that were touched."""
     for i in range(notes[TOUCHED]):
         v = variables[i, TOUCHES]
         variables[v, MARK] = 0
         begin, end, now = variables[v, FIRST], variables[v + 1, FIRST], variables[v, CURRENT]
-        low, chosen = int64(_NEVER), now
+        low, chosen = int64(NEVER), now
         if end - begin == 2:
             chosen = begin + end - 1 - now
             low = gain[chosen]
         elif end - begin > 2:
-            at = begin + _draw(notes) % (end - begin)  # whichever comes first of those that are equal
+            at = begin + draw(notes) % (end - begin)  # whichever comes first of those that are equal
             for p in range(at, end):
                 if gain[p] < low and p != now:
                     low, chosen = gain[p], p
@@ -390,7 +362,7 @@ def _refresh(variables, gain, notes):
                     low, chosen = gain[p], p
             notes[WORK] += (end - begin) >> 2
         variables[v, CHOICE] = chosen
-        delta = low - gain[now] if chosen != now else int64(_NEVER)
+        delta = low - gain[now] if chosen != now else int64(NEVER)
         variables[v, DELTA] = delta
         at = variables[v, GOOD_AT]
         if delta < 0 and at < 0:
@@ -408,7 +380,7 @@ def _refresh(variables, gain, notes):
 
 
 @kernel("valued")
-def _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, v, new):
+def put(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, v, new):
     """Give a variable a value."""
     old = variables[v, CURRENT]
     if old == new:
@@ -422,8 +394,8 @@ def _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, not
         else:
             gain[q] -= rules[r, WEIGHT]
             if variables[u, CURRENT] == q:
-                _break(rules, notes, r, 0)
-        _touch(variables, notes, u)
+                broken_by(rules, notes, r, 0)
+        touch(variables, notes, u)
     variables[v, CURRENT] = new
     for i in range(slots[new, PAIRS], slots[new + 1, PAIRS]):
         q, r = pairs[i, OTHER], pairs[i, RULE]
@@ -433,19 +405,19 @@ def _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, not
         else:
             gain[q] += rules[r, WEIGHT]
             if variables[u, CURRENT] == q:
-                _break(rules, notes, r, 1)
-        _touch(variables, notes, u)
+                broken_by(rules, notes, r, 1)
+        touch(variables, notes, u)
     _turn(variables, slots, parts, rules, listed, occurs, gain, notes, old)
     _turn(variables, slots, parts, rules, listed, occurs, gain, notes, new)
-    _touch(variables, notes, v)
+    touch(variables, notes, v)
     notes[COST] = whole - notes[PENALTY]
     notes[WORK] += 8 + slots[old + 1, PAIRS] - slots[old, PAIRS] + slots[new + 1, PAIRS] - slots[new, PAIRS]
     notes[STEP] += 1
-    _refresh(variables, gain, notes)
+    refresh(variables, gain, notes)
 
 
 @kernel("valued")
-def _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes):
+def work_out(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes):
     """Work out everything from the slots of a state and the weights of rules."""
     n = len(variables) - 1
     cost, penalty, broken, twice = int64(0), int64(0), int64(0), int64(0)
@@ -486,10 +458,10 @@ def _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain,
                 rules[r, OVER] = far
             elif far > 0:
                 cost += rules[r, WEIGHT]
-            true, false = _slope(rules, r, t - 1), _slope(rules, r, t)
+            true, false = slope(rules, r, t - 1), slope(rules, r, t)
             if true != 0 or false != 0:
                 for k in range(begin, end):
-                    _add(variables, parts, listed, gain, notes, k, true if parts[k, TRUE] == 1 else false)
+                    add(variables, parts, listed, gain, notes, k, true if parts[k, TRUE] == 1 else false)
         if rules[r, OVER] > 0:
             penalty += rules[r, WEIGHT] * rules[r, OVER]
             rules[broken, BREAKS] = r
@@ -497,14 +469,14 @@ def _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain,
             broken += 1
     notes[COST], notes[PENALTY], notes[BROKEN] = cost, penalty, broken
     for v in range(n):
-        _touch(variables, notes, v)
+        touch(variables, notes, v)
     notes[WORK] += len(gain) + 4 * len(parts) + 8 * len(rules)
-    _refresh(variables, gain, notes)
-    _remember(variables, notes)
+    refresh(variables, gain, notes)
+    remember(variables, notes)
 
 
 @kernel("valued")
-def _remember(variables, notes):
+def remember(variables, notes):
     """Keep the state if it breaks no hard rule and costs less than any before; return whether it does."""
     if notes[BROKEN] > 0 or notes[COST] >= notes[LEAST_COST]:
         return False
@@ -512,226 +484,3 @@ def _remember(variables, notes):
     for v in range(len(variables) - 1):
         variables[v, BEST] = variables[v, CURRENT]
     return True
-
-
-# --- chains ------------------------------------------------------------------------------------------
-
-
-@kernel("valued")
-def _descend(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail):
-    """Do good moves of variables that are not held, the best of some of them, until there is none."""
-    while notes[GOOD] > 0:
-        number = min(notes[GOOD], int64(_SAMPLE))
-        low, chosen = int64(0), int64(-1)
-        at = _draw(notes) % notes[GOOD]
-        for _ in range(number):
-            v = variables[at, GOODS]
-            if variables[v, DELTA] < low and variables[v, LOCKED] != notes[LOCK]:
-                low, chosen = variables[v, DELTA], v
-            at += 1
-            if at == notes[GOOD]:
-                at = 0
-        notes[WORK] += number
-        if chosen < 0 or notes[TRAIL] + 2 > len(trail):
-            return
-        trail[notes[TRAIL]], trail[notes[TRAIL] + 1] = chosen, variables[chosen, CURRENT]
-        notes[TRAIL] += 2
-        new = variables[chosen, CHOICE]
-        _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, chosen, new)
-
-
-@kernel("valued")
-def _kick(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail):
-    """Give a random variable a value, rather one that costs little, hold it there and repair what breaks.
-
-    A repair moves the variable of a broken rule that is best moved; each is moved once.
-    """
-    allowed, n = notes[BROKEN], len(variables) - 1
-    low, chosen, new = int64(_NEVER), int64(-1), int64(0)
-    for _ in range(1 + _draw(notes) % 4):
-        v = _draw(notes) % n
-        begin, size = variables[v, FIRST], variables[v + 1, FIRST] - variables[v, FIRST]
-        if size < 2 or variables[v, LOCKED] == notes[LOCK]:
-            continue
-        p = begin + _draw(notes) % size
-        if p == variables[v, CURRENT]:
-            p = variables[v, CHOICE]
-        change = gain[p] - gain[variables[v, CURRENT]]
-        if change < low:
-            low, chosen, new = change, v, p
-    while chosen >= 0 and notes[TRAIL] + 2 <= len(trail):
-        trail[notes[TRAIL]], trail[notes[TRAIL] + 1] = chosen, variables[chosen, CURRENT]
-        notes[TRAIL] += 2
-        _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, chosen, new)
-        variables[chosen, LOCKED] = notes[LOCK]
-        if notes[BROKEN] <= allowed:
-            return
-        r = rules[_draw(notes) % notes[BROKEN], BREAKS]
-        low, chosen = int64(_NEVER), int64(-1)
-        begin, size = rules[r, SCOPE], rules[r + 1, SCOPE] - rules[r, SCOPE]
-        at = _draw(notes) % size
-        for _ in range(min(size, int64(_SAMPLE))):
-            v = scope[begin + at]
-            if variables[v, LOCKED] != notes[LOCK] and variables[v, DELTA] < low:
-                low, chosen, new = variables[v, DELTA], v, variables[v, CHOICE]
-            at += 1
-            if at == size:
-                at = 0
-
-
-@kernel("valued")
-def _chains(
-    variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail, history, length, work
-):
-    """Do chains until so much work is done."""
-    until = notes[WORK] + work
-    while True:  # from the first state down
-        notes[TRAIL] = 0
-        notes[LOCK] += 1
-        _descend(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail)
-        if notes[GOOD] == 0 or notes[WORK] >= until:
-            break
-    _remember(variables, notes)
-    while notes[WORK] < until and len(variables) > 1:
-        before = notes[COST] + notes[PENALTY]
-        notes[TRAIL] = 0
-        notes[LOCK] += 1
-        while True:
-            _kick(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail)
-            _descend(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail)
-            if _draw(notes) % 4 != 0:
-                break
-        notes[LOCK] += 1
-        _descend(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, trail)
-        notes[WORK] += 20
-        after = notes[COST] + notes[PENALTY]
-        place = notes[TURN] % length
-        notes[TURN] += 1
-        if after <= before or after <= history[place]:
-            _remember(variables, notes)
-        else:
-            at = notes[TRAIL]
-            while at > 0:
-                at -= 2
-                v, p = trail[at], trail[at + 1]
-                _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, v, p)
-        history[place] = notes[COST] + notes[PENALTY]
-
-
-# --- tabu walks --------------------------------------------------------------------------------------
-
-
-@kernel("valued")
-def _raise(variables, slots, pairs, parts, rules, listed, scope, gain, notes, step):
-    """Make all hard rules that are broken weigh more."""
-    most = _HEAVIEST // (1 + len(rules)) // 64
-    for place in range(notes[BROKEN]):
-        r = rules[place, BREAKS]
-        if rules[r, WEIGHT] + step > most:
-            continue
-        begin, end, t = rules[r, PARTS], rules[r + 1, PARTS], rules[r, COUNT]
-        if begin == end:  # its pair: the current slots of its two variables
-            for i in range(rules[r, SCOPE], rules[r + 1, SCOPE]):
-                now = variables[scope[i], CURRENT]
-                for j in range(slots[now, PAIRS], slots[now + 1, PAIRS]):
-                    if pairs[j, RULE] == r:
-                        q = pairs[j, OTHER]
-                        gain[q] += step
-                        _touch(variables, notes, slots[q, OWNER])
-                notes[WORK] += slots[now + 1, PAIRS] - slots[now, PAIRS]
-            rules[r, WEIGHT] += step
-        else:
-            true, false = _slope(rules, r, t - 1), _slope(rules, r, t)
-            rules[r, WEIGHT] += step
-            true, false = _slope(rules, r, t - 1) - true, _slope(rules, r, t) - false
-            for k in range(begin, end):
-                change = true if parts[k, TRUE] == 1 else false
-                if change != 0:
-                    _add(variables, parts, listed, gain, notes, k, change)
-            notes[WORK] += end - begin
-        notes[PENALTY] += step * rules[r, OVER]
-    _refresh(variables, gain, notes)
-
-
-@kernel("valued")
-def _pick(variables, slots, gain, notes, few):
-    """Return the variable with the best move whose slot does not rest, -1: none was found; and its slot.
-
-    One that leads to a better state than all before need not rest.
-    """
-    n, whole = len(variables) - 1, notes[COST] + notes[PENALTY]
-    low, chosen, new = int64(_NEVER), int64(-1), int64(0)
-    total = int64(n) if few else notes[GOOD]
-    number = total if few else min(total, int64(_SAMPLE))
-    at = _draw(notes) % max(int64(1), total)
-    for _ in range(number):
-        v = at if few else variables[at, GOODS]
-        at += 1
-        if at == total:
-            at = 0
-        if variables[v, DELTA] >= low:
-            continue
-        p, change = variables[v, CHOICE], variables[v, DELTA]
-        if slots[p, RESTED] > notes[STEP] and whole + change >= notes[LEAST_COST]:
-            now, change = variables[v, CURRENT], low
-            for q in range(variables[v, FIRST], variables[v + 1, FIRST]):
-                if gain[q] - gain[now] < change and q != now and slots[q, RESTED] <= notes[STEP]:
-                    p, change = q, gain[q] - gain[now]
-        if change < low:
-            low, chosen, new = change, v, p
-    notes[WORK] += number
-    return chosen, new, low
-
-
-@kernel("valued")
-def _focus(variables, slots, rules, scope, notes):
-    """Return a variable of a broken rule or, where there is none, any: one of some with the best move."""
-    low, chosen = int64(_NEVER), int64(-1)
-    begin, size = int64(0), int64(len(variables) - 1)
-    if notes[BROKEN] > 0:
-        r = rules[_draw(notes) % notes[BROKEN], BREAKS]
-        begin, size = rules[r, SCOPE], rules[r + 1, SCOPE] - rules[r, SCOPE]
-    at = _draw(notes) % size
-    for _ in range(min(size, int64(_SAMPLE))):
-        v = scope[begin + at] if notes[BROKEN] > 0 else at
-        at += 1
-        if at == size:
-            at = 0
-        if variables[v, DELTA] < low and slots[variables[v, CHOICE], RESTED] <= notes[STEP]:
-            low, chosen = variables[v, DELTA], v
-    return chosen
-
-
-@kernel("valued")
-def _tabu(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, step, calm, idle, work):
-    """Walk until so much work is done."""
-    until, n = notes[WORK] + work, len(variables) - 1
-    few = n <= _SCAN
-    while notes[WORK] < until and n > 0:
-        v, new, change = _pick(variables, slots, gain, notes, few)
-        if v < 0 or change >= 0:
-            if notes[BROKEN] > 0:
-                _raise(variables, slots, pairs, parts, rules, listed, scope, gain, notes, step)
-            if not few:
-                v = _focus(variables, slots, rules, scope, notes)
-                new = variables[max(v, int64(0)), CHOICE]
-        if v >= 0:
-            old = variables[v, CURRENT]
-            _set(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes, v, new)
-            slots[old, RESTED] = notes[STEP] + TENURE[0] + _draw(notes) % TENURE[1]
-        notes[WORK] += 20
-        notes[CALM] = 0 if notes[BROKEN] > 0 else notes[CALM] + 1
-        notes[IDLE] += 1
-        if _remember(variables, notes):
-            notes[IDLE] = 0
-        elif notes[CALM] > calm:
-            for r in range(len(rules) - 1):
-                if rules[r, HARD] == 1:
-                    rules[r, WEIGHT] = max(step, rules[r, WEIGHT] * 3 // 4)
-            _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes)
-            notes[CALM] = 0
-        elif notes[IDLE] > idle and notes[LEAST_COST] < _NEVER:
-            notes[IDLE] = 0
-            for u in range(n):
-                variables[u, CURRENT] = variables[u, BEST]
-            _recount(variables, slots, pairs, parts, rules, listed, occurs, scope, gain, notes)

@@ -39,6 +39,7 @@ PIECES: Final = {
     "energy": "chains on free energies",
     "lanes int32 uint32": "chains, long formulae, whole weights",
     "lanes float64 uint32": "chains, long formulae, other weights",
+    "exact": "elimination and circuits",
     "dense": "block Gibbs",
     "relations": "orders of examples",
 }
@@ -47,9 +48,18 @@ PIECES: Final = {
 LINGER: Final = 60.0
 """Seconds that the process beside may go on after the one that started it has ended."""
 
-_SOURCES: Final = (
-    "compiled kernels sliced sliced_rows energy_kernels dense_kernels presolve walks valued values".split()
-)  # that hold kernels
+_ENGINE: Final = Path(__file__).parents[1] / "engine"  # where most kernels are, and numba's cache beside them
+_SOURCES: Final = (  # that hold kernels
+    Path(__file__).with_name("compiled.py"),
+    Path(__file__).parents[1] / "exact" / "programs.py",
+    *(
+        _ENGINE / f"{name}.py"
+        for name in (
+            "kernels sliced sliced_rows energy_kernels dense_kernels presolve walks "
+            "gains alternatives values kicks"
+        ).split()
+    ),
+)
 _NEEDS: Final = {"sliced": "sliced_rows"}  # modules to load before the kernels of a piece are compiled
 _LOOKS: Final = 0.2  # seconds between two looks at what has been compiled meanwhile
 _NAME: Final = "lbm-kernels"
@@ -120,7 +130,6 @@ def key() -> str:
     import platform
     from importlib.metadata import version
 
-    here = Path(__file__).parent
     facts = [
         platform.python_version(),
         *(version(name) for name in ("numba", "llvmlite", "numpy")),
@@ -130,11 +139,11 @@ def key() -> str:
             for name, value in os.environ.items()
             if name.startswith("NUMBA_") and "CACHE" not in name
         ),
-        str(here),
+        str(_ENGINE),
     ]
     found = hashlib.blake2b("\n".join(facts).encode(), digest_size=9)
-    for name in _SOURCES:
-        found.update((here / f"{name}.py").read_bytes())
+    for source in _SOURCES:
+        found.update(source.read_bytes())
     return found.hexdigest()
 
 
@@ -151,10 +160,10 @@ def _processor() -> str:
 
 @cache
 def directory() -> Path | None:
-    """Return where numba stores kernels of this room, found as it does; None: nowhere can be written."""
+    """Return where numba stores kernels of the engine, found as it does; None: nowhere can be written."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     places = [Path(given)] if given else []
-    places.append(Path(__file__).parent / "__pycache__")
+    places.append(_ENGINE / "__pycache__")
     with suppress(RuntimeError):  # nobody's home
         places.append(_of_user())
     return next(filter(_writable, places), None)
@@ -219,7 +228,7 @@ def _piece(weights: np.dtype[Any] | None, counts: np.dtype[Any] | None) -> str:
 
 
 def loaded(name: str) -> Any:
-    """Return a module of this room by its name."""
+    """Return a module of the engine by its name."""
     full = f"lbm.reasoning.engine.{name}"
     module = sys.modules.get(full)
     if module is None or getattr(module.__spec__, "_initializing", False):  # by another thread
@@ -256,7 +265,9 @@ class Kernel:
                 function.__qualname__ = self.py_func.__qualname__
             if self.piece in _NEEDS:
                 loaded(_NEEDS[self.piece])
-            self._fast = loaded("compiled").compiled(function, inline=self.inline)
+            from lbm.reasoning.compiling.compiled import compiled
+
+            self._fast = compiled(function, inline=self.inline)
         return self._fast
 
 

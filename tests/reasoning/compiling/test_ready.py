@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from lbm.reasoning.engine import compiled, kernels, plain, ready, warming
-from lbm.reasoning.engine.ready import Kernel, kernel
+from lbm.reasoning.compiling import compiled, ready
+from lbm.reasoning.compiling.ready import Kernel, kernel
+from lbm.reasoning.engine import kernels, plain, warming
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_who_comes_second_leaves_it_to_the_first(started, fresh):
 
 def test_a_lock_ends_with_its_holder(fresh):
     script = (
-        "import sys; from pathlib import Path; from lbm.reasoning.engine.ready import locked\n"
+        "import sys; from pathlib import Path; from lbm.reasoning.compiling.ready import locked\n"
         "with locked(Path(sys.argv[1])) as mine:\n    print(mine, flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(
@@ -156,7 +157,7 @@ def test_knowing_what_is_compiled_does_not_load_the_compiler():
         "import sys\nimport lbm.reasoning.search.routes, lbm.reasoning.engine.walks\n"
         "import lbm.reasoning.engine.sliced, lbm.reasoning.engine.tempering\n"
         "import lbm.reasoning.engine.population\n"
-        "from lbm.reasoning.engine import ready\nready.is_warm('lanes')\n"
+        "from lbm.reasoning.compiling import ready\nready.is_warm('lanes')\n"
         "assert not {'numba', 'llvmlite'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,1 @@
+"""Compiling kernels: which of them are compiled, known without a compiler, and how that is done."""
