@@ -453,6 +453,7 @@ def busy_of(run: Run) -> list[int]:
 def main() -> None:
     run = Run("families", __doc__, options)
     run.head |= {"seeds": run.options.seeds, "engines": "--engines" in help_text()}
+    subprocess.run([sys.executable, "-m", "lbm", "warm"], check=True, stdout=subprocess.DEVNULL)
     run.show(section(run.each(keys_of(run), measurer(run))))
 
 

@@ -228,12 +228,8 @@ def _piece(weights: np.dtype[Any] | None, counts: np.dtype[Any] | None) -> str:
 
 
 def loaded(name: str) -> Any:
-    """Return a module of the engine by its name."""
-    full = f"lbm.reasoning.engine.{name}"
-    module = sys.modules.get(full)
-    if module is None or getattr(module.__spec__, "_initializing", False):  # by another thread
-        return importlib.import_module(full)
-    return module
+    """Return a module of the engine by its name; one that another thread is loading is waited for."""
+    return importlib.import_module(f"lbm.reasoning.engine.{name}")
 
 
 class Kernel:
