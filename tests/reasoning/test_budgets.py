@@ -27,10 +27,11 @@ from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.sampling import diagnostics, estimates, runs, targets
 from lbm.reasoning.search import engines, routes, satisfy
+from lbm.reasoning.search.first import descended, liked
 from lbm.reasoning.status import settle
 from tests.oracles import worlds
 
-PHASES = ("_exactly", "_listen", "_run_plainly", "_glance", "_anneal")
+PHASES = ("_exactly", "_listen", "_run_plainly", "_glance", "_improve", "_anneal")
 
 
 def clauses(atoms, number, *, seed=0, hard=0.0, most=50):
@@ -61,6 +62,11 @@ def no_process(monkeypatch):
         def next(self, until):
             return None
 
+        def pause(self):
+            pass
+
+        go_on = pause
+
     @contextmanager
     def silent(*_, **__):
         yield Silence()
@@ -79,7 +85,7 @@ def test_no_phase_begins_after_the_deadline(seed, counted_clock, monkeypatch):
     begun = []
 
     def phase(name):
-        def run(self, *_):
+        def run(self, *_, **options):
             begun.append((name, counted_clock.time))
             counted_clock.time += rng.choice([0.0, 0.3, 0.9, 2.0])
 
@@ -161,8 +167,8 @@ def test_going_down_ends_where_no_flip_helps(atoms, hard):
     def lost(x):
         return sum(rows.weights[number] or heavy for number in problem.look(x).broken)
 
-    first = routes.liked(rows)
-    last = routes.descended(rows, first, Budget.of(600))
+    first = liked(rows)
+    last = descended(rows, first, Budget.of(600))
     least = lost(last.tolist())
     assert least <= lost(first.tolist())
     for i in range(0, atoms, 1 + atoms // 50):

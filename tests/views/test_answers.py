@@ -368,8 +368,19 @@ def test_programs_get_every_part_of_the_best_world(told):
             "gap": 0,
             "method": "exact",
             "complete": False,
+            "found_by": "own",
+            "proved_by": "own",
+            "dropped": [],
         },
     )
+
+
+def test_an_engine_that_is_not_there_is_one_clear_line(lbm):
+    status, lines, err = lbm("best", "mixed.lbm", "--engines", "own,rc3")
+    assert (status, lines) == (2, [])
+    assert "there is no engine 'rc3': installed are own, rc2" in err
+    status, lines, _ = lbm("best", "mixed.lbm", "--engines", "-rc2,-cp-sat,-toulbar2")
+    assert (status, lines[0]) == (0, "a=1 b=0 c=0")
 
 
 def test_weights_that_no_double_holds_are_text(told):

@@ -601,13 +601,19 @@ class Best(Result):
     bound
         A proven lower bound of the weight that any world loses.
     method
-        ``"exact"``; ``"certified"``: proven by RC2, or nothing is lost; ``"annealed"``: the best one found.
+        ``"exact"``; ``"certified"``: proven by an engine, or nothing is lost; ``"annealed"``: the best found.
     complete
         Whether these are all the optimal worlds; known only if all were asked for.
     sweeps
         How many sweeps of annealing were done.
     every
         Whether all optimal worlds were asked for.
+    found_by
+        Who found the first world: ``"own"``, our own methods, or the name of another engine.
+    proved_by
+        Who proved the bound; None: nobody did, it is 0 and some weight is lost.
+    dropped
+        Engines that were not believed any more, or failed, each with the reason.
     theory
         What they are the best worlds of: the formulae that ``broken`` numbers.
     """
@@ -623,6 +629,9 @@ class Best(Result):
     complete: bool = False
     sweeps: int = 0
     every: bool = False
+    found_by: str = field(default="own", compare=False)
+    proved_by: str | None = field(default=None, compare=False)
+    dropped: tuple[str, ...] = field(default=(), compare=False)
     theory: Theory = field(compare=False, kw_only=True)
 
     def lines(self, most: int | None = None, *, rest: str = "facts()") -> Iterator[str]:
@@ -644,6 +653,8 @@ class Best(Result):
             yield "broken:"
             statements = self.theory.statements
             yield from some_shown(self.broken, lambda number: statement_shown(statements[number]), rest)
+        for reason in self.dropped:
+            yield f"dropped {reason}"
 
     def facts(self) -> dict[str, Any]:
         """Return the worlds and what is known of them for JSON; worlds and broken formulae as iterators."""
@@ -658,6 +669,9 @@ class Best(Result):
             "gap": plain(self.gap),
             "method": self.method,
             "complete": self.complete,
+            "found_by": self.found_by,
+            "proved_by": self.proved_by,
+            "dropped": list(self.dropped),
         }
 
     def __repr__(self) -> str:
@@ -683,8 +697,14 @@ class Best(Result):
     def said(self) -> str:
         """How good the world is, in words."""
         if self.optimal:
-            return f"optimal ({self.method})"
-        return f"best found: any world loses {self.bound} at least, so the gap is {self.gap}"
+            if {self.found_by, self.proved_by or "own"} == {"own"}:
+                return f"optimal ({self.method})"
+            return f"optimal ({self.method}; found by {self.found_by}, proved by {self.proved_by})"
+        least = f"any world loses {self.bound} at least"
+        if self.proved_by not in (None, "own"):
+            least += f" ({self.proved_by})"
+        finder = "" if self.found_by == "own" else f" by {self.found_by}"
+        return f"best found{finder}: {least}, so the gap is {self.gap}"
 
     @property
     def gap(self) -> Weight:

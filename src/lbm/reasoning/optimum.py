@@ -3,14 +3,14 @@
 The lost weight (cost): a soft formula of weight w > 0 is lost where it is false, one of weight -w where it is
 true. So score(x) = (sum of the positive weights) - lost(x), and the best worlds are those that lose least.
 
-Small theories are solved exactly. For others RC2, in a process of its own, raises a lower bound of the
-lost weight while chains are annealed here; where bound and best world meet, the world is optimal.
-Every world is evaluated on the formulae themselves before it is given out.
+Small theories are solved exactly. For others RC2 and whichever other engines there are, each in a process
+of its own, raise a lower bound of the lost weight while chains are annealed here; where bound and best world
+meet, the world is optimal. Every world is evaluated on the formulae themselves before it is given out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,9 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning.answers import Best
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.search.routes import MAX_WORLDS, Search, Standing
+from lbm.reasoning.search.engines import OWN, RC2, chosen
+from lbm.reasoning.search.routes import Search
+from lbm.reasoning.search.standing import MAX_WORLDS, Standing
 
 
 def best(
@@ -36,6 +38,7 @@ def best(
     on_better: Callable[[Best], None] | None = None,
     start: Mapping[str, Any] | None = None,
     n_jobs: int = 1,
+    engines: str | Iterable[str] | None = None,
 ) -> Best:
     """Return the best world among the models that satisfy the evidence, or the best one found in time.
 
@@ -56,6 +59,9 @@ def best(
     n_jobs
         How many processes anneal; -1: as many as there are cores. Under ``joblib.parallel_config`` they are
         those of its backend, a Dask cluster for one.
+    engines
+        Who may be asked, by name: ``"own"`` (our own methods), ``"rc2"``, ``"cp-sat"`` and ``"toulbar2"``,
+        the last two if the extra ``solvers`` is installed; a name behind a minus is forbidden. None: all.
 
     Raises
     ------
@@ -78,6 +84,11 @@ def best(
     problem = Problem.of(theory, given)
     if n_jobs == 0:
         raise ValueError("n_jobs is a number of processes from 1 up, or -1 for all cores, got 0")
+    asked = chosen(engines)
+    if (every or top > 1) and asked.isdisjoint((OWN, RC2)):
+        raise ValueError(
+            f"only {OWN} and {RC2} give more than one world: name one of them, or ask for one world"
+        )
     first = None if start is None else _values(problem.theory, start)
     tell = None if on_better is None else lambda found: on_better(_named(problem, found, every))
     found = Search(
@@ -89,9 +100,11 @@ def best(
         tell=tell,
         start=first,
         jobs=n_jobs,
+        engines=asked,
     ).found()
     if not found.worlds:
-        raise NoAnswer(f"no world was found within {seconds} seconds: allow more")
+        failed = "".join(f"; dropped {reason}" for reason in found.dropped)
+        raise NoAnswer(f"no world was found within {seconds} seconds: allow more{failed}")
     return _named(problem, found, every)
 
 
@@ -130,6 +143,9 @@ def _named(problem: Problem, found: Standing, every: bool) -> Best:
         complete=found.complete,
         sweeps=found.sweeps,
         every=every,
+        found_by=found.found_by,
+        proved_by=found.proved_by,
+        dropped=found.dropped,
         theory=problem.theory,
     )
 

@@ -20,12 +20,13 @@ import numpy as np
 from lbm.arrays import Bools
 from lbm.errors import UnknownAtom
 from lbm.knowledge.clauses import Clauses, OnStep, as_clause, definitional, whole_numbers
-from lbm.knowledge.formula import Formula, atoms_of, holds
+from lbm.knowledge.formula import CARDINALITIES, Formula, atoms_of, holds
 from lbm.knowledge.numbers import digits_of, whole
 from lbm.knowledge.theory import Theory
 from lbm.knowledge.truths import Truths
 from lbm.knowledge.weighted import check_cells, clausal, conjuncts, counter_cells, parts_of
 from lbm.reasoning.budget import NO_LIMIT, Budget
+from lbm.reasoning.solvers.demands import FREE, Demands
 from lbm.reasoning.solvers.sat import Clause, Session, turn
 
 MANY_CELLS: Final = 50_000
@@ -387,20 +388,77 @@ class Problem:
         def on_step(cells: int) -> OnStep:
             return budget.half().look if cells > MANY_CELLS else budget.tick  # the rest needs no clauses
 
-        def parts() -> Iterator[tuple[Formula, int]]:
-            said = parts_of(self.theory, lambda weight: whole(weight, self.digits))
-            evidence = () if self.evidence is None else conjuncts(self.evidence)
-            mine = said if self.theory.clauses is None else ()
-            for number, part in enumerate(chain(mine, ((formula, 0) for formula in evidence))):
-                if not number % _LOOK:
-                    budget.tick()
-                yield part
+        return self._packed(clausal(self.theory.atoms, self._parts(budget), batch=_LOOK, on_step=on_step))
 
-        found = clausal(self.theory.atoms, parts(), batch=_LOOK, on_step=on_step)
+    def demands(self, budget: Budget = NO_LIMIT) -> Demands:
+        """Return demands that say the same: cardinalities of literals as they are, all else as clauses."""
+        place = self._ready.place
+        counts: list[tuple[list[int], int, int, int]] = []
+
+        def others() -> Iterator[tuple[Formula, int]]:
+            for formula, weight in self._parts(budget):
+                count = _count(formula, place)
+                if count is None:
+                    yield formula, weight
+                else:
+                    counts.append((*count, weight))
+
+        clauses = self._packed(
+            clausal(self.theory.atoms, others(), batch=_LOOK, on_step=lambda _: budget.tick)
+        )
+        number = len(clauses)
+        if counts:
+            rows, lows, highs, weights = (list(column) for column in zip(*counts, strict=True))
+            clauses = clauses.joined(Clauses.of(rows, weights, atoms=clauses.atoms))
+        else:
+            lows, highs = [], []
+        low, high = np.ones(len(clauses), np.int32), np.full(len(clauses), FREE, np.int32)
+        low[number:], high[number:] = lows, highs
+        return Demands(clauses, low, high, len(self.theory.atoms))
+
+    def _parts(self, budget: Budget) -> Iterator[tuple[Formula, int]]:
+        """Yield formulae that say what theory and evidence say, with whole weights; packed clauses not."""
+        said = parts_of(self.theory, lambda weight: whole(weight, self.digits))
+        evidence = () if self.evidence is None else conjuncts(self.evidence)
+        mine = said if self.theory.clauses is None else ()
+        for number, part in enumerate(chain(mine, ((formula, 0) for formula in evidence))):
+            if not number % _LOOK:
+                budget.tick()
+            yield part
+
+    def _packed(self, found: Clauses) -> Clauses:
+        """Return clauses behind those that the theory was packed as, if it was."""
         if self.theory.clauses is None:
             return found
         weights = whole_numbers(self.weights)
         return replace(self.theory.clauses, weights=weights, digits=self.digits).joined(found)
+
+
+def _count(formula: Formula, place: Mapping[str, int]) -> tuple[list[int], int, int] | None:
+    """Return literals, and of how many at least and at most a formula speaks; None: of something else."""
+    wanted, node = True, formula
+    while node.kind == "not":
+        wanted, node = not wanted, node.args[0]
+    if node.kind not in CARDINALITIES or not (wanted or node.kind != "exactly"):
+        return None
+    literals: list[int] = []
+    for part in node.args:
+        sign, atom = 1, part
+        while atom.kind == "not":
+            sign, atom = -sign, atom.args[0]
+        if atom.kind != "atom":
+            return None
+        literals.append(sign * place[atom.label])
+    if len({abs(literal) for literal in literals}) < len(literals):
+        return None
+    bound = node.label
+    if node.kind == "exactly":
+        return literals, bound, bound
+    if (node.kind == "atleast") is wanted:
+        return literals, bound if wanted else bound + 1, FREE
+    if not (wanted or bound):  # at most -1 of them
+        return literals, len(literals) + 1, FREE
+    return literals, 0, bound if wanted else bound - 1
 
 
 def check_formula(formula: Formula, role: str, atoms: Mapping[str, object], where: str) -> None:

@@ -359,6 +359,7 @@ class Reasoner:
         on_better: Callable[[Best], None] | None = None,
         start: Mapping[str, Any] | None = None,
         n_jobs: int = 1,
+        engines: str | Iterable[str] | None = None,
     ) -> Best:
         r"""Return the model of greatest score, proven best if time allows, else with the gap that is left.
 
@@ -381,6 +382,9 @@ class Reasoner:
         n_jobs
             How many processes search; -1: as many as there are cores. Inside ``joblib.parallel_config`` they
             are those of its backend, a Dask cluster for one.
+        engines
+            Who is asked: names of ``own``, ``rc2``, ``cp-sat`` and ``toulbar2``, as in ``"own,rc2"``, or who
+            is not, as in ``"-cp-sat"``. None: all that are installed; the extra ``solvers`` brings more.
 
         Examples
         --------
@@ -402,6 +406,7 @@ class Reasoner:
             on_better=on_better,
             start=start,
             n_jobs=n_jobs,
+            engines=engines,
         )
 
     def entails(

@@ -2,221 +2,96 @@
 
 RC2, in a process of its own, has the question before all others. Then comes what takes a moment: the world
 that soft clauses like best, and a SAT solver's. Then exact methods, chains and walks, which end as soon as
-RC2 has settled the question. Every one of them looks at the clock.
+somebody has settled the question. Every one of them looks at the clock, and hears what engines in other
+processes have to say (:mod:`lbm.reasoning.search.panel`): all share the best world and the best bound.
 """
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from os import cpu_count
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from lbm.arrays import Bools, Floats
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds, TooManyWorlds
-from lbm.knowledge.clauses import Clauses, is_true, propagated, under
-from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget
-from lbm.reasoning.exact.apart import Component, split_of
-from lbm.reasoning.exact.buckets import WIDTH, order
+from lbm.knowledge.clauses import Clauses
+from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget, now
+from lbm.reasoning.exact.buckets import WIDTH
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import find_model, no_worlds, simple_model
-from lbm.reasoning.search import engines
-from lbm.reasoning.solvers.aside import Answers, Message, maxsat
+from lbm.reasoning.search import engines, standing
+from lbm.reasoning.search.engines import CP_SAT, OWN, RC2, TOULBAR2
+from lbm.reasoning.search.exactly import MAX_EXACT
+from lbm.reasoning.search.exactly import exact_standing as _exact
+from lbm.reasoning.search.first import descended, liked
+from lbm.reasoning.search.invited import LITERALS, SOON, Invitation, guests_of
+from lbm.reasoning.search.panel import Asked, Panel
+from lbm.reasoning.search.standing import Standing
+from lbm.reasoning.solvers import aside
+from lbm.reasoning.solvers.aside import Message, demanded, maxsat
+from lbm.reasoning.solvers.demands import Demands
 from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
     from lbm.reasoning.search.annealed import Unsettled
-
-MAX_WORLDS: Final = 1 << 16
-"""Worlds that are given out, and models that are compared one by one."""
-
-MAX_EXACT: Final = 5_000
-"""Formulae and atoms of a theory that is tried exactly."""
+    from lbm.reasoning.search.valued import Valued
 
 HEAD_START: Final = 0.1
 """Seconds for RC2 before chains begin: many questions are settled by then."""
 
-_QUICK: Final = 16  # atoms of a component whose worlds may be enumerated; past it tables must be narrow
-_QUICK_LONG: Final = 12  # likewise, where weights do not fit 64 bits
+ALONE: Final = 0.1
+"""Seconds that RC2 has for itself before it is asked a second time, set up in another way."""
+
+_PLANS: Final = (("plain", 2.5), ("stratified", 3.0))  # its ways, and seconds to have the better bound
+_FEW: Final = 500  # clauses up to which RC2 is left alone for that long
 _GLANCE: Final = 300  # atoms up to which tabu search comes first
 _WALKS: Final = (5, 5, 10, 10, 20, 20)  # its walks: flips without a better world, times the number of atoms
 _FOCUSED: Final = (5_000, 20_000) + (50_000,) * 30  # flips of focused walks, where nothing is soft
 _CONFLICTS: Final = 2_000  # that a SAT solver may meet between two of them
 _MAX_LITERALS: Final = 200_000  # of clauses for which walks and a SAT solver are tried in this process
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
+_BRIEF: Final = 0.5  # seconds, at most, for the same before anything else is tried
+_IDLE_VALUED: Final = 12  # likewise, of searches over values, whose rounds are short
+_TURN: Final = 4  # such rounds without a better world after which chains have as long as these took
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
 _HEAD_SHARE: Final = 0.05  # of the time that is left, at most
 _DESCENT: Final = 0.1  # seconds for going down from the first world that comes to hand
 _PLAIN: Final = 0.7  # seconds for chains without compiled code before a compiler is loaded
 _PLAIN_SIZE: Final = 2_000  # formulae, or tens of literals, up to which such chains are of use
-_HUGE: Final = 10**300  # weights past this are all the same to whoever guesses
+_LOOK: Final = 0.02  # seconds between looks at work in a thread
+
+MODULES: Final = {CP_SAT: aside.CP_SAT, TOULBAR2: aside.TOULBAR2}
+"""What the process of each engine runs."""
+
+_T = TypeVar("_T")
 
 Enough = Callable[[int | None, int], bool]
 """Whether the least weight lost so far, None at first, and its lower bound settle the question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a search stands: the best worlds met so far, best first, and what is proven of them."""
-
-    worlds: tuple[Candidate, ...]
-    bound: int
-    optimal: bool
-    method: str
-    complete: bool = False
-    sweeps: int = 0
-
-    @property
-    def lost(self) -> int:
-        """The weight that the best of them loses, times 10^digits."""
-        return self.worlds[0].lost
+def _load() -> None:
+    """Load what walks and chains need: that takes a moment."""
+    import lbm.reasoning.search.annealed  # noqa: F401 - nothing is asked of it yet
 
 
-def _exact(problem: Problem, top: int, every: bool, budget: Budget) -> Standing | None:
-    """Return the best worlds of a theory that is small, or falls apart into small parts; None: it is not."""
-    theory, given = problem.theory, problem.evidence
-    if max(len(theory), len(theory.atoms)) > MAX_EXACT:
-        return None
-    if theory.clauses is not None and len(theory.atoms) <= WIDTH:
-        clauses = problem.weighted_clauses()
-        if clauses is not None:
-            return _enumerated(problem, clauses, top, every, budget)
-    if _is_wide(problem, budget):
-        return None
-    # Not before RC2 is at work.
-    from lbm.reasoning.exact.questions import Exact
-    from lbm.reasoning.exact.whole import How
-
-    limit = MAX_WORLDS if every else top
-
-    exact = Exact(theory, How(_method(problem, budget), problem.known, budget))
-    try:
-        _, models = exact.best_worlds(given, limit)
-        rows, complete = models.array, every and models.complete
-        if top > len(rows):
-            if exact.count(given) > MAX_WORLDS:
-                rows = exact.top_worlds(top, given)
-            else:  # then the first of those that are equally good can be told
-                rows = exact.models(given).array
-                losses = problem.losses(rows)
-                rows = rows[sorted(range(len(rows)), key=losses.__getitem__)[:top]]
-    except TooManyWorlds:
-        return None
-    return _proven(problem, rows, complete)
-
-
-def _enumerated(problem: Problem, clauses: Clauses, top: int, every: bool, budget: Budget) -> Standing | None:
-    """Return the best worlds of clauses over a few atoms, all worlds at once; None: too many are asked for.
-
-    The world x has the place x[0], x[1], ..., so that worlds come in lexicographic order.
-    """
-    atoms = len(problem.atoms)
-    small = clauses.weights.sum() < 1 << 31
-    lost, model = np.zeros((2,) * atoms, np.int32 if small else np.int64), np.ones((2,) * atoms, bool)
-    for row, weight in zip(clauses.rows(), clauses.weights.tolist(), strict=True):
-        budget.tick()
-        false: list[int | slice] = [slice(None)] * atoms  # the worlds in which the clause is
-        for literal in row:
-            false[abs(literal) - 1] = int(literal < 0)
-        if any(-literal in row for literal in row):
-            continue
-        if weight:
-            lost[tuple(false)] += weight
-        else:
-            model[tuple(false)] = False
-    if not model.any():
-        raise no_worlds(problem.theory, problem.evidence, budget)
-    best = np.flatnonzero(model & (lost == lost[model].min()))
-    limit = MAX_WORLDS if every else top
-    if top > len(best):
-        best = np.flatnonzero(model)
-        if len(best) > MAX_WORLDS:
-            return None
-        best = best[np.argsort(lost.ravel()[best], kind="stable")]
-    values = (best[:limit, None] >> np.arange(atoms)[::-1]) & 1 == 1
-    return _proven(problem, values, every and len(best) <= limit)
-
-
-def _proven(problem: Problem, rows: Bools, complete: bool) -> Standing:
-    """Return the best worlds as exact methods found them, shape (worlds, atoms)."""
-    worlds = tuple(problem.look(row) for row in rows.tolist())
-    assert all(world.keeps for world in worlds)
-    return Standing(worlds, worlds[0].lost, optimal=True, method="exact", complete=complete)
-
-
-def _method(problem: Problem, budget: Budget) -> str:
-    """Return the method by which exact answers are quick, or quickly refused."""
-    split = split_of(problem.theory, problem.evidence, problem.known, budget)
-    components = () if split is None else split.components
-    return "auto" if all(map(_is_quick, components)) else "elimination"
-
-
-def _is_wide(problem: Problem, budget: Budget) -> bool:
-    """Return whether clauses are too entangled for exact answers, before formulae are looked at."""
-    if len(problem.theory.atoms) <= WIDTH:
-        return False
-    clauses = problem.weighted_clauses()
-    if clauses is None:
-        return False
-    rows = tuple(_open(clauses, budget))
-    names = {name: i for i, name in enumerate({name: None for row in rows for name in row})}
-    scopes = tuple({tuple([names[name] for name in row]): None for row in rows})
-    return len(names) > WIDTH and order(scopes, len(names), frozenset(), False, budget)[1] > WIDTH
-
-
-def _open(clauses: Clauses, budget: Budget) -> Iterator[tuple[int, ...]]:
-    """Yield the atoms of each clause that hard units, propagated, leave open; nothing where they clash."""
-    known = propagated(list(clauses.where(clauses.weights == 0).rows()), budget.tick)
-    if known is None:
-        return
-    fixed, _ = known
-    for row in clauses.rows():
-        if not is_true(row, fixed):
-            yield tuple(dict.fromkeys(map(abs, under(row, fixed))))
-
-
-def _is_quick(component: Component) -> bool:
-    return len(component.atoms) <= (_QUICK if component.numbers is np.int64 else _QUICK_LONG)
-
-
-def liked(clauses: Clauses) -> Bools:
-    """Return, for each variable, whether soft clauses rather want it true, shape (variables,)."""
-    pull = np.repeat(_pulls(clauses), clauses.sizes) * np.sign(clauses.literals)
-    return np.bincount(np.abs(clauses.literals), pull, clauses.variables + 1)[1:] > 0
-
-
-def descended(clauses: Clauses, x: Bools, budget: Budget) -> Bools:
-    """Return the world that the best flips lead to from ``x``, until none helps or time is over."""
-    weights = _pulls(clauses)
-    weights[weights == 0] = 1 + weights.sum()  # hard
-    x = x.copy()
-    variable, wanted = np.abs(clauses.literals) - 1, clauses.literals > 0
-    clause = np.repeat(np.arange(len(weights)), clauses.sizes)
-    for _ in range(10 * clauses.variables):
-        true = x[variable] == wanted
-        number = np.bincount(clause, true, len(weights))
-        alone = np.where(number == 0, weights, np.where(number == 1, -weights, 0.0))[clause]
-        gain = np.bincount(variable, np.where(true == (alone < 0), alone, 0.0), clauses.variables)
-        best = int(gain.argmax())
-        if gain[best] <= 0 or budget.spent():
-            break
-        x[best] ^= True
-    return x
-
-
-def _pulls(clauses: Clauses) -> Floats:
-    return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])
+def _values(world: str) -> list[bool]:
+    return [value == "1" for value in world]
 
 
 @dataclass(eq=False)
 class Search:
-    """A search for the best worlds: by RC2 in a process of its own, and by all others in this one.
+    """A search for the best worlds: by engines in processes of their own, and by our own methods in this one.
 
-    Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``.
+    Annealing begins from the world ``start``, if there is one, and runs in so many ``jobs``. ``engines`` are
+    the names of those that may be asked.
     """
 
     problem: Problem
@@ -229,58 +104,149 @@ class Search:
     enough: Enough | None = None
     start: Sequence[bool] | None = None
     jobs: int = 1
-    stack: ExitStack = field(default_factory=ExitStack, init=False)  # what ends with the search
+    engines: frozenset[str] = field(default_factory=lambda: engines.chosen(None))
+    panel: Panel = field(default_factory=Panel, init=False)
     clauses: Clauses | None = None  # None: too large as clauses
     worlds: dict[tuple[bool, ...], Candidate] = field(default_factory=dict)
     least: Candidate | None = None
+    finder: str = OWN  # who found the least
     proven: list[Candidate] = field(default_factory=list)
-    bound: int = 0
+    floor: int = 0  # what every world loses, as presolve has found out
     sweeps: int = 0
-    answers: Answers | None = None
     unsettled: Unsettled | None = None
     seed: int | None = None
     rounds: Iterator[int] = field(default_factory=count)
-    ended: bool = False  # RC2 has nothing more to say
-    all: bool = False  # it has given every world that was asked for
+    valued_search: tuple[Valued, ...] | None = None  # None: not looked at yet; empty: it is no such problem
+    numbers: Iterator[int] = field(default_factory=count)  # of its rounds
+    tried: bool = False  # an exact answer was looked for, and there was no time to find out
+    all: bool = False  # RC2 has given every world that was asked for
     full: bool = False  # there are more than are given out
+    demands: Demands | None = None
+    valued: bool = False  # it is made of variables of many values, and one engine is for these
+    loose: bool = False  # nothing holds the problem together but soft clauses
+    begun: float = 0.0
+    later: list[tuple[float, Callable[[], None]]] = field(default_factory=list)  # who is asked, and when
+
+    @property
+    def bound(self) -> int:
+        """The best lower bound of the weight that any world loses, times 10^digits."""
+        return max(self.floor, self.panel.bound())
 
     def found(self) -> Standing:
         """Return the best worlds, exactly if that is quick; there may be none, if time is short."""
-        with self.stack:
-            small = len(self.problem.theory.atoms) <= WIDTH
-            if small and (found := self._exactly(2 * _PATIENCE)):
-                return found
-            simple = simple_model(self.problem)
-            if simple is not None:
-                self._add(simple)
-                if self._over():
-                    return self.result()
+        try:
+            if OWN in self.engines:
+                return self._own()
             self._call()
-            self._guess()
-            if self._over():
-                return self.result()
-            if not small and (found := self._exactly(_PATIENCE)):
-                return found
-            if not (engines.loaded() and engines.usable("lanes", self.budget)):
-                self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
-                if not self._over():
-                    self._run_plainly()
-            if not self._over() and engines.usable("lanes", self.budget):
-                self._glance()
-                if not self._over():
-                    self._anneal(self._over)
             self._listen(self.budget)
             return self.result()
+        finally:
+            self.panel.close()
 
-    def _exactly(self, patience: float) -> Standing | None:
-        """Return the exact answer, if it comes in a part of the time and before RC2 settles the question."""
-        with suppress(NoAnswer):
-            return _exact(self.problem, self.top, self.every, self.budget.part(patience).unless(self._over))
+    def _own(self) -> Standing:
+        """Search by our own methods, beside all others."""
+        small = len(self.problem.theory.atoms) <= WIDTH
+        if small and (found := self._exactly(2 * _PATIENCE)):
+            return found
+        simple = simple_model(self.problem)
+        if simple is not None:
+            self._add(simple)
+            if self._over():
+                return self.result()
+        self._call()
+        self._guess()
+        if self._over():
+            return self.result()
+        if not small and (found := self._exactly(_PATIENCE, _BRIEF)):
+            return found
+        if not (engines.loaded() and engines.usable("lanes", self.budget)):
+            self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
+            others = any(engine.name != RC2 for engine in self.panel.open()) or self._is_mixed()
+            if not (self._over() or (others and engines.usable("valued", self.budget))):
+                self._run_plainly()
+        if not self._over() and engines.usable("lanes", self.budget):
+            if not engines.loaded():
+                self._meanwhile(_load)
+            self._glance()
+            if self.tried and not self._over():  # there was no time for that yet
+                self._improve(brief=True)
+                if not self._over() and (found := self._exactly(_PATIENCE)):
+                    return found
+            if not self._over():
+                self._improve()
+            if not self._over():
+                self._anneal(self._over)
+        self._listen(self.budget)
+        return self.result()
+
+    def _exactly(self, patience: float, most: float = math.inf) -> Standing | None:
+        """Return the exact answer, if it comes in a part of the time and before the question is settled."""
+        budget = self.budget.part(patience)
+        brief = budget.left() > most
+        self.tried = False
+        try:
+            return _exact(
+                self.problem,
+                self.top,
+                self.every,
+                (budget.at_most(most) if brief else budget).unless(self._over),
+            )
+        except NoAnswer:
+            self.tried = brief
         return None
 
+    def _is_mixed(self) -> bool:
+        """Return whether something is hard and something soft."""
+        if self.clauses is None:
+            return self.problem.has_soft
+        hard = self.clauses.weights == 0
+        return bool(hard.any() and not hard.all())
+
+    def _invite(self) -> None:
+        """Ask those who know more than clauses, if the problem is one for them and there is time."""
+        if self._literals() > max(LITERALS.values()):
+            return
+        with suppress(LimitExceeded, NoAnswer):
+            demands = self.problem.demands(self.budget)
+            guests = guests_of(demands, self.engines, self.jobs)
+            self.demands, self.loose, self.valued = demands, guests.loose, guests.valued
+            for each in guests.invitations:
+                work = partial(self._ask, each)
+                self.later.append((self.begun + each.after, work))
+            self.later.sort(key=lambda pair: pair[0])
+
+    def _literals(self) -> int:
+        return len(self.clauses.literals) if self.clauses is not None else len(self.problem.theory)
+
+    def _ask(self, guest: Invitation) -> None:
+        assert self.demands is not None
+        upper = None if self.least is None else self.least.lost
+        question = demanded(
+            MODULES[guest.name], self.demands, upper=self._upper(guest.name), workers=guest.workers
+        )
+        engine = self.panel.join(guest.name, question)
+        engine.upper, engine.favoured = upper, guest.favoured and not self.loose
+
+    def _upper(self, name: str) -> int | None:
+        """Return what some world loses, for an engine that then looks for those that lose less."""
+        return self.least.lost if self.least is not None and name == TOULBAR2 else None
+
+    def _share(self) -> None:
+        """Let everybody know the best world who can make use of it, and take turns."""
+        if self.least is not None and self.demands is not None:
+            self.panel.share(self.least.values, self.least.lost, self.finder)
+            engine = self.panel.behind(self.least.lost)
+            if engine is not None:
+                question = demanded(MODULES[engine.name], self.demands, upper=self.least.lost)
+                with suppress(OSError):
+                    self.panel.again(engine, question, self.least.lost)
+        cores = cpu_count() or 1
+        slots = cores if not (self.loose or self.valued) else cores - 1
+        self.panel.turn(max(1, slots), strict=self.loose or self.valued)
+
     def _listen(self, budget: Budget) -> None:
-        """Wait for RC2 to settle the question."""
-        while not self.ended and not self._over() and not budget.spent():
+        """Wait for others to settle the question."""
+        while (self.panel.open() or self.later) and not self._over() and not budget.spent():
             self._hear(budget)
 
     def _guess(self) -> None:
@@ -341,7 +307,7 @@ class Search:
         if self.start is not None:
             x[: len(theory.atoms), 0] = self.start
         solver = None
-        if not soft and self.ended:  # RC2 is not there to do that
+        if not soft and not self.panel.open():  # nobody is there to do that
             solver = solving(clauses.rows(), conflicts=_CONFLICTS)
         for number, size in enumerate(_WALKS if soft else _FOCUSED):
             begun = x[:, number]
@@ -384,37 +350,184 @@ class Search:
             self._anneal(over)
 
     def _unsettled(self) -> Unsettled | None:
-        """Return what is annealed; None: the theory is too large for that."""
-        from lbm.reasoning.search.annealed import unsettled_of
-
+        """Return what is annealed; None: the theory is too large for that, or it is no longer needed."""
         pure = self.top == 1 and not self.every
-        with suppress(TooManyWorlds, LimitExceeded, NoAnswer):
-            found = unsettled_of(self.problem, self.budget.unless(self._over), pure=pure)
-            if found is None:
-                raise self._nothing()
-            self.bound = max(self.bound, found.lost)
-            return found
-        return None
+
+        def work() -> tuple[Unsettled | None] | None:
+            from lbm.reasoning.search.annealed import unsettled_of
+
+            with suppress(TooManyWorlds, LimitExceeded, NoAnswer):
+                return (unsettled_of(self.problem, self.budget.unless(self._settled), pure=pure),)
+            return None
+
+        found = self._meanwhile(work)
+        if found is None:
+            return None
+        (unsettled,) = found
+        if unsettled is None:
+            raise self._nothing()
+        self.floor = max(self.floor, unsettled.lost)
+        return unsettled
+
+    def _meanwhile(self, work: Callable[[], _T]) -> _T | None:
+        """Do what does not look at the clock, and hear what others say meanwhile; None: it is not needed."""
+        if not (self.panel.open() or self.later):
+            return work()
+        found: list[_T] = []
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                found.append(work())
+            except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
+                failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            if self.panel.open():
+                self._hear(self.budget.at_most(_LOOK))
+            else:
+                thread.join(_LOOK)
+            if self._over():
+                return None
+        if failed:
+            raise failed[0]
+        return found[0]
 
     def _call(self) -> None:
         """Give the question to RC2."""
-        try:
+        with suppress(LimitExceeded, NoAnswer, OSError):  # too large as clauses, or no process can be started
             self.clauses = self.problem.clauses(self.budget)
-            atoms = len(self.problem.theory.atoms)
-            asked = maxsat(self.clauses, atoms=atoms, top=self.top, every=self.every)
-            self.answers = self.stack.enter_context(asked)
-        except (LimitExceeded, NoAnswer, OSError):  # too large as clauses, or no process can be started
-            self.ended = True
+            if RC2 in self.engines:
+                self._ask_rc2()
+        self.begun = now()
+        if not {CP_SAT, TOULBAR2}.isdisjoint(self.engines) and self.top == 1 and not self.every:
+            self.later.append((self.begun + (SOON if self.panel.open() else 0.0), self._invite))
+        if self.clauses is not None and RC2 in self.engines and self._wants_another(self.clauses):
+            if len(self.clauses) > _FEW:  # it is not settled in a moment, and a core is free
+                with suppress(OSError):
+                    self._ask_another()
+            else:
+                self.later.append((self.begun + ALONE, self._ask_another))
+
+    def _ask_rc2(self, **plan: str) -> Asked:
+        assert self.clauses is not None
+        atoms = len(self.problem.theory.atoms)
+        return self.panel.join(RC2, maxsat(self.clauses, atoms=atoms, top=self.top, every=self.every, **plan))
+
+    def _wants_another(self, clauses: Clauses) -> bool:
+        """Return whether RC2 may be quick only if it is set up in another way: no one way is always best."""
+        if self.top > 1 or self.every or len(clauses.literals) > _MAX_LITERALS or cpu_count() == 1:
+            return False
+        soft = clauses.weights[clauses.weights != 0]
+        return len(soft) > 0 and (len(soft) < len(clauses) or bool((soft != soft[0]).any()))
+
+    def _ask_another(self, plans: Sequence[tuple[str, float]] = _PLANS) -> None:
+        """Give the question to an RC2 that is set up in another way; it has a moment to get ahead."""
+        if self.panel.doubts(RC2) or self.valued or not plans:
+            return
+        (plan, seconds), *others = plans
+        another = self._ask_rc2(plan=plan)
+
+        def retire() -> None:
+            if another in self.panel.open() and another.bound < self.bound:
+                another.end()
+                self._ask_another(others)
+
+        self.later.append((now() + seconds, retire))
+        self.later.sort(key=lambda pair: pair[0])
+
+    def _improve(self, *, brief: bool = False) -> None:
+        """Search over variables of many values, by turns with chains, where a problem has structure.
+
+        It goes on while others are at work: what it finds helps them. Every other round begins from the best
+        world that anybody has found. ``brief``: only until rounds find nothing better for the first time.
+        """
+        if self.top > 1 or self.every or not engines.usable("valued", self.budget):
+            return
+        if self.valued_search is None:
+            found = self._meanwhile(self._valued)
+            self.valued_search = () if found is None else (found,)
+        if not self.valued_search or self._over():
+            return
+        (valued,) = self.valued_search
+        from lbm.reasoning.engine.streams import seed_from
+        from lbm.reasoning.parallel import spread
+        from lbm.reasoning.search.annealed import Round
+        from lbm.reasoning.search.valued import improve
+
+        self.seed = seed = seed_from(self.rng) if self.seed is None else self.seed
+        idle, anneals = 0, True
+
+        def hear(_: int, found: Round) -> None:
+            nonlocal idle
+            before = self.least
+            for world in found.worlds:
+                self._add(world)
+            self.sweeps += found.sweeps
+            idle = idle + 1 if self.least is before else 0
+
+        def stop() -> bool:
+            return self._over() or (idle >= _IDLE_VALUED and not self.panel.open())
+
+        if self.jobs != 1 and not brief:
+            work = partial(improve, valued, seed, start=self.start, budget=self.budget)
+            spread(work, self.numbers, n_jobs=self.jobs, on_done=hear, stop=stop)
+            return
+        for number in self.numbers:
+            before, idled, begun = self.least, idle, now()
+            known = None if before is None or not number % 2 else before.values
+            ran = improve(
+                valued,
+                seed,
+                number,
+                start=known or self.start,
+                found=self._add,
+                budget=Budget(stop=self._over),
+            )
+            hear(number, ran)
+            idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
+            if stop() or (brief and idle == _TURN):
+                return
+            if idle and anneals and not idle % _TURN:
+                least, limit = self.least, NO_LIMIT.at_most(_TURN * (now() - begun))
+                anneals = self._anneal_once(limit)
+                idle = idle if self.least is least else 0
+
+    def _valued(self) -> Valued | None:
+        from lbm.reasoning.search.valued import valued_of
+
+        with suppress(NoAnswer):
+            return valued_of(self.problem, self.budget.unless(self._settled))
+        return None
+
+    def _anneal_once(self, limit: Budget) -> bool:
+        """Anneal for a while, between other searches; return whether that can be done again."""
+        self.unsettled = unsettled = self.unsettled or self._unsettled()
+        if unsettled is None or self._over():
+            return False
+        from lbm.reasoning.search.annealed import anneal
+
+        assert self.seed is not None
+        budget = limit.unless(self._over)
+        ran = anneal(
+            unsettled, self.seed, next(self.rounds), start=self.start, found=self._add, budget=budget
+        )
+        for world in ran.worlds:
+            self._add(world)
+        self.sweeps += ran.sweeps
+        return True
 
     def _anneal(self, over: Callable[[], bool]) -> None:
         """Anneal, round after round, until that is ``over`` or finds nothing better any more."""
+        self.unsettled = unsettled = self.unsettled or self._unsettled()
+        if unsettled is None or over():
+            return
         from lbm.reasoning.engine.streams import seed_from
         from lbm.reasoning.parallel import spread
         from lbm.reasoning.search.annealed import Round, anneal
 
-        self.unsettled = unsettled = self.unsettled or self._unsettled()
-        if unsettled is None or over():
-            return
         self.seed = seed = seed_from(self.rng) if self.seed is None else self.seed
         # Where nothing is hard any world is a model, and there is one however short the time.
         self._add(unsettled.base.tolist() if self.start is None else self.start)
@@ -445,7 +558,7 @@ class Search:
         spread(work, self.rounds, n_jobs=self.jobs, on_done=hear, stop=stop)
 
     def _over(self) -> bool:
-        """Hear what RC2 has to say by now, and return whether to stop."""
+        """Hear what others have to say by now, and return whether to stop."""
         self._hear(SPENT)
         return self.budget.spent() or self._settled()
 
@@ -458,64 +571,116 @@ class Search:
         return self.top == 1 and not self.every and lost is not None and lost <= self.bound
 
     def _hear(self, budget: Budget) -> None:
-        """Wait for RC2 to say something, and take all that it has said by then."""
-        latest = ""  # of the worlds on its way, the last is the best
-        while self.answers is not None and not self.ended:
-            said = self.answers.next(budget)
-            if said is None:
-                break
-            if said.kind == "bound":
-                self.bound = max(self.bound, said.lost)
-            elif said.kind == "world":
-                latest = said.world
-            elif said.kind == "next":
-                self._prove(said)
-            else:
-                self.ended, self.all = True, said.kind == "end"
-            budget = SPENT
+        """Wait for somebody to say something, and take all that is said by then."""
+        while self.later and now() >= self.later[0][0]:
+            _, ask = self.later.pop(0)
+            with suppress(OSError):  # no further process can be started
+                ask()
+        if self.later:
+            budget = budget.at_most(self.later[0][0] - now())
+            if not self.panel.open():
+                time.sleep(max(0.0, min(budget.left(), self.budget.left())))
+        best, bound = self.least, self.bound
+        for engine, said in self.panel.heard(budget):
+            self._take_in(engine, said)
             if self.budget.spent():
                 break
-        if latest:
-            self._add([value == "1" for value in latest])
-        if self.least is not None and self.bound > self.least.lost:
-            self._distrust()
+        for engine in list(self.panel.asked):
+            if engine.latest is not None:
+                self._try(engine, engine.latest)
+        if self.least is not None:
+            for engine in list(self.panel.asked):
+                if engine.bound > self.least.lost:
+                    self._distrust(engine, "a bound above what a world loses")
         if self.all and not self.worlds:
             raise self._nothing()
+        if self.least is not best:
+            self._moved(self.finder)
+        if self.bound > bound:
+            self._moved(self.panel.prover(self.bound))
+        if not self._settled():
+            self._share()
 
-    def _prove(self, said: Message) -> None:
-        world = self._add([value == "1" for value in said.world])
+    def _moved(self, name: str | None) -> None:
+        for engine in self.panel.open():
+            if engine.name == name:
+                engine.moved = now()
+
+    def _take_in(self, engine: Asked, said: Message) -> None:
+        """Take what an engine says; a world on its way waits, as the last is the best."""
+        if engine.latest is not None and said.kind not in ("world", "bound"):
+            self._try(engine, engine.latest)
+        if engine.ended:
+            return
+        if said.kind == "bound":
+            engine.speak()
+            engine.bound = max(engine.bound, said.lost)
+        elif said.kind == "world":
+            engine.latest = said
+        elif said.kind == "next":
+            self._prove(engine, said)
+        elif said.kind == "end":
+            engine.ended = True
+            empty = said.all and not engine.gave
+            self.all = self.all or engine.name == RC2 or empty
+            if empty and self.least is not None:
+                self._distrust(engine, "it finds no world where there is one")
+        elif said.kind == "declined":
+            engine.ended = True
+        else:
+            self._distrust(engine, "its process ended without an answer")
+
+    def _try(self, engine: Asked, said: Message) -> None:
+        """Evaluate a world that an engine gave."""
+        engine.latest, engine.gave = None, True
+        world = self._add(_values(said.world), engine.name)
+        if world is None:
+            self._distrust(engine, "a world that breaks what is hard")
+        elif engine.name != RC2:  # which does not say what it loses
+            engine.upper = min(world.lost, world.lost if engine.upper is None else engine.upper)
+            if world.lost > said.lost:
+                self._distrust(engine, "a world that loses another weight")
+
+    def _prove(self, engine: Asked, said: Message) -> None:
+        """Take a world that is proven to be the next best."""
+        engine.latest, engine.gave = None, True
+        world = self._add(_values(said.world), engine.name)
         if world is None or world.lost != said.lost:
-            self._distrust()
+            self._distrust(
+                engine,
+                "a world that breaks what is hard" if world is None else "a world that loses another weight",
+            )
             return
         self.proven.append(world)
-        self.bound = max(self.bound, self.proven[0].lost)
-        if self.every and len(self.proven) == MAX_WORLDS:
-            self.ended = self.full = True
+        engine.bound = max(engine.bound, self.proven[0].lost)
+        if self.every and len(self.proven) == standing.MAX_WORLDS:
+            engine.ended = self.full = True
 
-    def _distrust(self) -> None:
-        """Forget what RC2 has said: evaluated worlds prove it wrong."""
-        self.ended, self.all, self.bound, self.proven = True, False, 0, []
+    def _distrust(self, engine: Asked, why: str) -> None:
+        """Forget what an engine has said: evaluated worlds prove it wrong, or it failed."""
+        self.panel.drop(engine, why)
+        self.all = False
+        if engine.name == RC2:
+            self.proven = []
 
-    def _add(self, values: Sequence[bool]) -> Candidate | None:
+    def _add(self, values: Sequence[bool], finder: str = OWN) -> Candidate | None:
         """Evaluate a world and keep it if it is one of the best; return it if it is a model at all."""
         world = self.worlds.get(tuple(values)) or self.problem.look(values)
         if not world.keeps:
             return None
         self.worlds[world.values] = world
         if self.least is None or world.lost < self.least.lost:
-            self.least = world
+            self.least, self.finder = world, finder
             if not self.every and self.top == 1:
                 self.worlds = {world.values: world}
             if self.tell is not None:
-                self.tell(
-                    Standing((world,), min(self.bound, world.lost), False, "annealed", sweeps=self.sweeps)
-                )
+                self.tell(self._standing((world,), min(self.bound, world.lost), False, "annealed"))
         return world
 
     def result(self) -> Standing:
         """Return the best worlds, sorted, with what is proven of them."""
         if self.least is None:
-            return Standing((), self.bound, False, "annealed", sweeps=self.sweeps)
+            return self._standing((), self.bound, False, "annealed")
         if self.every:
             optimal = self.least.lost <= self.bound
             chosen = (
@@ -525,10 +690,20 @@ class Search:
             optimal = self.all if self.top > 1 else self.least.lost <= self.bound
             chosen = self.proven if self.all and self.top > 1 else list(self.worlds.values())
         worlds = sorted(chosen, key=lambda world: (world.lost, world.values))[
-            : MAX_WORLDS if self.every else self.top
+            : standing.MAX_WORLDS if self.every else self.top
         ]
         method = "certified" if optimal else "annealed"
-        return Standing(tuple(worlds), self.bound, optimal, method, self.every and self.all, self.sweeps)
+        return self._standing(tuple(worlds), self.bound, optimal, method, self.every and self.all)
+
+    def _standing(
+        self, worlds: tuple[Candidate, ...], bound: int, optimal: bool, method: str, complete: bool = False
+    ) -> Standing:
+        """Return where we stand, with who brought us there."""
+        prover = OWN if bound <= self.floor else self.panel.prover(bound)
+        if not (bound or optimal):
+            prover = None
+        dropped = tuple(self.panel.dropped)
+        return Standing(worlds, bound, optimal, method, complete, self.sweeps, self.finder, prover, dropped)
 
     def _nothing(self) -> NoWorlds:
         return no_worlds(self.problem.theory, self.problem.evidence, self.budget)

@@ -1,5 +1,7 @@
 """Solvers in a process of their own, which can be ended at any moment: MaxSAT by RC2, counts by Ganak.
 
+CP-SAT and toulbar2, where they are installed, are asked about demands; their processes are not kept.
+
 The process is started early, since an interpreter takes a moment, and given its problem when there is one;
 see :mod:`lbm.reasoning.solvers.worker`. When the answer is there or no longer wanted it waits for the next
 question: one such process is kept. It ends with us, however we end, and with its standard input.
@@ -11,10 +13,11 @@ import atexit
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,22 +25,36 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from lbm.reasoning.budget import Budget
+from lbm.reasoning.solvers.toulbar2 import Translator
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from lbm.knowledge.clauses import Clauses
+    from lbm.reasoning.solvers.demands import Demands
 
 MOMENT: Final = 0.05
 """Seconds that a process may take to stop before another one is started."""
+
+RC2: Final = "lbm.reasoning.solvers.worker"
+CP_SAT: Final = "lbm.reasoning.solvers.cp_sat"
+TOULBAR2: Final = "lbm.reasoning.solvers.toulbar2"
+"""What the processes run: that of RC2 also counts, and is kept for the next question."""
 
 KEPT: Final = 1 << 20
 """Literals of a problem up to which its process is kept for the next one; past that it has grown large."""
 
 _TICK: Final = 0.1  # seconds between looks at the clock, so that Ctrl-C is heard on Windows too
 _SOON: Final = 0.01  # the same where the answer may no longer be wanted at any moment
-_LAST: Final = ("end", "failed", "count", "weight", "stopped")  # after these there is nothing more to say
+_LAST: Final = (
+    "end",
+    "failed",
+    "declined",
+    "count",
+    "weight",
+    "stopped",
+)  # after these there is nothing more to say
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +67,8 @@ class Message:
         ``"bound"``: no world loses less than ``lost``. ``"world"``: a world that keeps the hard clauses.
         ``"next"``: a world, and none that was not ``"next"`` before loses less than ``lost``, as it does.
         ``"end"``: there is no further world, or none that was asked for. ``"count"``: models were counted.
-        ``"weight"``: their weights were summed. ``"failed"``: the process ended without an answer.
+        ``"weight"``: their weights were summed. ``"declined"``: the problem is not one for this engine.
+        ``"failed"``: the process ended without an answer.
     lost
         Weight of soft clauses that are false; of a ``"world"`` it is not known.
     world
@@ -79,12 +97,12 @@ class Answers:
         helper: _Helper,
         header: dict[str, Any],
         literals: NDArray[np.int32],
-        weights: NDArray[np.int64] | None,
+        *arrays: NDArray[Any],
     ) -> None:
         self.helper, self.process = helper, helper.process
         self._last: Message | None = None
         self._large = len(literals) > KEPT
-        self._found = helper.ask(header, literals, weights)
+        self._found = helper.ask(header, literals, *arrays)
 
     def next(self, budget: Budget) -> Message | None:
         """Return the next event; None: there was none in time.
@@ -105,9 +123,21 @@ class Answers:
             return found
         return self._last
 
+    def tell(self, world: str, lost: int) -> bool:
+        """Tell of a world that others have found; return whether there was room for that in the pipe."""
+        return self.helper.tell({"world": world, "lost": lost})
+
+    def pause(self) -> None:
+        """Let the process rest where it is; on systems that know no such signal it goes on."""
+        self.helper.send("SIGSTOP")
+
+    def go_on(self) -> None:
+        """Let the process go on."""
+        self.helper.send("SIGCONT")
+
     def close(self) -> None:
         """Take the question back, whatever is being done about it; the process is kept if that is quick."""
-        if self._large or not self.helper.stop():
+        if self.helper.module != RC2 or self._large or not self.helper.stop():
             self.helper.end()
         else:
             _give_back(self.helper)
@@ -115,7 +145,12 @@ class Answers:
 
 @contextmanager
 def maxsat(
-    clauses: Clauses, *, atoms: int | None = None, top: int = 1, every: bool = False
+    clauses: Clauses,
+    *,
+    atoms: int | None = None,
+    top: int = 1,
+    every: bool = False,
+    plan: str | None = None,
 ) -> Iterator[Answers]:
     """Start RC2 on weighted clauses; what it finds comes as events until the ``with`` block is left.
 
@@ -130,6 +165,8 @@ def maxsat(
         How many worlds are wanted, in order of the weight they lose.
     every
         Whether all the best ones are wanted instead.
+    plan
+        How RC2 is set up, one of the PLANS of its process; None: as is best for what is wanted.
     """
     header = {
         "task": "maxsat",
@@ -137,6 +174,7 @@ def maxsat(
         "atoms": clauses.variables if atoms is None else atoms,
         "top": top,
         "every": every,
+        "plan": plan,
     }
     with _asked(header, clauses, clauses.weights) as answers:
         yield answers
@@ -189,17 +227,60 @@ def prepare() -> None:
 
 
 @contextmanager
+def demanded(
+    module: str, demands: Demands, *, upper: int | None = None, workers: int = 1, seed: int = 0
+) -> Iterator[Answers]:
+    """Start another engine on demands, as :func:`maxsat` does RC2; ``module`` is that of its process.
+
+    It is ended with its process when the ``with`` block is left.
+
+    Parameters
+    ----------
+    upper
+        What a world is known to lose: toulbar2 looks for those that lose less.
+    workers
+        How many threads CP-SAT may use.
+    """
+    header = {**header_of(demands, upper), "workers": workers, "seed": seed}
+    with _asked(header, demands.clauses, demands.clauses.weights, demands, module=module) as answers:
+        yield answers
+
+
+def header_of(demands: Demands, upper: int | None = None) -> dict[str, Any]:
+    """Return what is said of demands before their literals; costs are in units."""
+    return {
+        "task": "demands",
+        "variables": demands.clauses.variables,
+        "atoms": demands.atoms,
+        "groups": demands.groups,
+        "unit": demands.unit,
+        "upper": demands.most + 1 if upper is None else -(-upper // demands.unit),
+        "whole": upper is None,
+    }
+
+
+@contextmanager
 def _asked(
-    header: dict[str, Any], clauses: Clauses, weights: NDArray[Any] | None = None
+    header: dict[str, Any],
+    clauses: Clauses,
+    weights: NDArray[Any] | None = None,
+    demands: Demands | None = None,
+    *,
+    module: str = RC2,
 ) -> Iterator[Answers]:
     import numpy as np
 
     literals = np.insert(clauses.literals, clauses.starts[1:], 0)  # a 0 after each clause
-    if weights is not None and weights.dtype == object:
-        header["weights"], weights = weights.tolist(), None
-    helper = _taken()
+    arrays: list[NDArray[Any]] = []
+    if demands is not None:
+        arrays = [_in_units(demands), demands.low, demands.high]
+    elif weights is not None and weights.dtype == object:
+        header["weights"] = weights.tolist()
+    elif weights is not None:
+        arrays = [weights]
+    helper = _taken() if module == RC2 else _Helper(module)
     try:
-        answers = Answers(helper, header, literals, weights)
+        answers = Answers(helper, header, literals, *arrays)
     except BaseException:  # an interrupt, most likely
         helper.end()
         raise
@@ -209,20 +290,30 @@ def _asked(
         answers.close()
 
 
+def _in_units(demands: Demands) -> NDArray[np.int64]:
+    import numpy as np
+
+    weights = demands.clauses.weights
+    if demands.unit == 1 and weights.dtype == np.int64:
+        return weights
+    return np.array([weight // demands.unit for weight in weights.tolist()], np.int64)
+
+
 # --- the process -----------------------------------------------------------------------------------
 
 
 class _Helper:
-    """A process that waits for questions, one at a time."""
+    """A process that waits for questions, one at a time; ``module`` is what it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = RC2) -> None:
+        self.module = module
         # The process imports from where we do, in the same order. A group of its own hears no Ctrl-C.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)  # noqa: PTH109
         apart: dict[str, Any] = {"process_group": 0}
         if sys.platform == "win32":
             apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         self.process = subprocess.Popen(
-            [sys.executable or "", "-P", "-m", "lbm.reasoning.solvers.worker"],
+            [sys.executable or "", "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -236,6 +327,7 @@ class _Helper:
         self._idle = threading.Event()  # it has been answered, or never asked
         self._idle.set()
         self._stops = True  # its work can be ended without ending the process
+        self._translated: Callable[[bytes], list[dict[str, Any]]] = _plain
         self._dead = False
         self._found: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
@@ -245,25 +337,38 @@ class _Helper:
         self._reader.start()
 
     def ask(
-        self, header: dict[str, Any], literals: NDArray[np.int32], weights: NDArray[np.int64] | None
+        self, header: dict[str, Any], literals: NDArray[np.int32], *arrays: NDArray[Any]
     ) -> queue.SimpleQueue[Message]:
         """Send a problem; what is found out about it comes into the queue."""
         with self._lock:
             self._number = header["number"] = next(self._numbers)
             self._idle.clear()
             self._stops = header["task"] == "maxsat"
+            self._translated = Translator(header).heard if self.module == TOULBAR2 else _plain
             found = self._found = queue.SimpleQueue()
             if self._dead:
                 found.put(Message("failed"))
         header["literals"] = len(literals)
-        if weights is not None:
-            header["weighted"] = len(weights)
-        parts = [json.dumps(header).encode() + b"\n", literals.tobytes()]
-        if weights is not None:
-            parts.append(weights.tobytes())
+        if arrays:
+            header["weighted"] = len(arrays[0])
+        parts = [
+            json.dumps(header).encode() + b"\n",
+            literals.tobytes(),
+            *(part.tobytes() for part in arrays),
+        ]
+        self._begin(parts)
+        return found
+
+    def tell(self, said: dict[str, Any]) -> bool:
+        """Send a line about the question that is worked on, unless something is still being sent."""
+        if self._dead or (self._writer is not None and self._writer.is_alive()):
+            return False
+        self._begin([json.dumps(said).encode() + b"\n"])
+        return True
+
+    def _begin(self, parts: Sequence[bytes]) -> None:
         self._writer = threading.Thread(target=self._write, args=(parts,), daemon=True)
         self._writer.start()
-        return found
 
     def stop(self) -> bool:
         """Take back the question; return whether the process can be asked another one."""
@@ -280,6 +385,12 @@ class _Helper:
         except OSError:
             return False
         return True
+
+    def send(self, name: str) -> None:
+        """Send the process a signal, if the system knows it and the process is there."""
+        number = getattr(signal, name, None)
+        if number is not None:
+            self.process.send_signal(number)
 
     def ready(self) -> bool:
         """Return whether it waits for a question: one that was taken back is worked on a moment longer."""
@@ -325,7 +436,8 @@ class _Helper:
         while some := pipe.read(1 << 16):
             *lines, rest = (rest + some).split(b"\n")  # the last words may be half a line
             for line in lines:
-                self._hear(json.loads(line))
+                for said in self._translated(line):
+                    self._hear(said)
         with self._lock:
             self._dead = True
             self._found.put(Message("failed"))
@@ -336,6 +448,10 @@ class _Helper:
                 if said["kind"] in _LAST:
                     self._idle.set()  # before anybody hears of it
                 self._found.put(Message(**said))
+
+
+def _plain(line: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line)]
 
 
 _alive: Final[set[_Helper]] = set()

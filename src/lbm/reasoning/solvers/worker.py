@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 SOLVER = "m22"
 """The SAT solver below RC2. Cores are shrunk by many short calls, and at those MiniSat was the fastest."""
 
+PLANS: dict[str, dict[str, Any]] = {
+    "stratified": {"solver": "g3", "minz": True},
+    "plain": {"solver": "g3", "blo": None},
+    "exhaustive": {"solver": SOLVER, "minz": True, "exhaust": True, "adapt": True, "blo": "full"},
+}
+"""How RC2 may be set up: heavier clauses first; all at once; or with cores exhausted and exclusions found."""
+
 _AGAIN = 0.005  # seconds after which a solver is told again to stop: once may be too early
 
 
@@ -56,10 +63,10 @@ class Work:
                 # In a thread, since this one hears whether our caller is still there.
                 threading.Thread(target=self._stop, args=(said["stop"],), daemon=True).start()
                 continue
-            literals = _numbers("i", self.problem, said.pop("literals"))
+            literals = numbers("i", self.problem, said.pop("literals"))
             weights = said.pop("weights", None)
             if weights is None:
-                weights = _numbers("q", self.problem, said.pop("weighted", 0))
+                weights = numbers("q", self.problem, said.pop("weighted", 0))
             with self.arrived:
                 self.waiting.append((said, literals, weights))
                 self.arrived.notify()
@@ -101,18 +108,24 @@ class Work:
         self.solver, self.current = None, -1
 
 
-def _numbers(kind: str, file: IO[bytes], number: int) -> array[int]:
+def numbers(kind: str, file: IO[bytes], number: int) -> array[int]:
+    """Return so many numbers of an array's kind, as they come."""
     found: array[int] = array(kind)
     found.frombytes(file.read(found.itemsize * number))
     return found
 
 
+def mouth() -> IO[bytes]:
+    """Return where our lines go; solvers may print, but what they say must not stand between these."""
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return out
+
+
 def main() -> None:
     """Read problems from standard input, and answer them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Solvers may print: what they say must not stand between our lines.
-    out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    out = mouth()
     work = Work(sys.stdin.buffer)
     if not work.counts():
         from pysat.examples.rc2 import RC2  # noqa: F401 - loaded before the first problem comes
@@ -124,7 +137,7 @@ def main() -> None:
         def say(kind: str, number: int = number, **parts: Any) -> None:
             out.write(json.dumps({"number": number, "kind": kind, **parts}).encode() + b"\n")
 
-        clauses = _clauses(literals)
+        clauses = rows_of(literals)
         try:
             if header["task"] == "count":
                 say("count", count=hex(_count(clauses, header["variables"], header["project"])))
@@ -141,7 +154,8 @@ def main() -> None:
         del clauses, literals, weights
 
 
-def _clauses(literals: array[int]) -> list[list[int]]:
+def rows_of(literals: array[int]) -> list[list[int]]:
+    """Return the rows of literals that a 0 ends."""
     found: list[list[int]] = []
     start = 0
     for end, literal in enumerate(literals):
@@ -187,7 +201,7 @@ def solve(
     say: Say,
     call: Call,
 ) -> None:
-    """Say what RC2 finds out about weighted clauses; ``wanted`` holds ``top`` and ``every``.
+    """Say what RC2 finds out about weighted clauses; ``wanted`` holds ``top`` and ``every``, maybe ``plan``.
 
     ``call`` lets a SAT solver work on assumptions.
     """
@@ -209,7 +223,9 @@ def solve(
         say("next", lost=0, world=first)  # nothing can be lost
         say("end", all=atoms == 0)
         return
-    solver = _rc2(hard, soft, variables, atoms, base, say, call, hardens=wanted["top"] == 1)
+    hardens = wanted["top"] == 1
+    plan = PLANS[wanted.get("plan") or "exhaustive"]
+    solver = _rc2(hard, soft, variables, atoms, base, say, call, plan, hardens=hardens)
     found, least = 0, base
     while wanted["every"] or found < wanted["top"]:
         model = solver.compute()
@@ -278,10 +294,11 @@ def _rc2(
     base: int,
     say: Say,
     call: Call,
+    plan: dict[str, Any],
     *,
     hardens: bool,
 ) -> Any:
-    """Return RC2 on these clauses, which says bounds and worlds as it goes.
+    """Return RC2 on these clauses, set up by a plan, which says bounds and worlds as it goes.
 
     With ``hardens`` it drops worlds that are proven worse than another one, which helps it to find all
     the best ones, but none after them.
@@ -289,7 +306,10 @@ def _rc2(
     from pysat.examples.rc2 import RC2, RC2Stratified
     from pysat.formula import WCNF
 
-    class Telling(RC2Stratified if soft else RC2):  # type: ignore[misc]
+    options = {name: value for name, value in plan.items() if value is not None}
+    stratified = bool(soft) and plan.get("blo", "div") is not None
+
+    class Telling(RC2Stratified if stratified else RC2):  # type: ignore[misc]
         """RC2 that says every bound that it proves, and lets other threads run."""
 
         _cost = 0
@@ -319,10 +339,13 @@ def _rc2(
     formula.soft = [list(clause) for clause, _ in soft]
     formula.wght = [weight for _, weight in soft]
     formula.nv = variables
-    options: dict[str, Any] = {"exhaust": True, "minz": True}
-    if soft:
-        options |= {"adapt": hardens, "blo": "full", "nohard": not hardens}
-    return Telling(formula, solver=SOLVER, **options)
+    if not hardens:
+        options["adapt"] = False
+    if stratified:
+        options |= {"nohard": not hardens}
+    else:
+        options.pop("blo", None)
+    return Telling(formula, **options)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,18 @@ SECONDS: Final = 10.0
 """Time for the search and the proof, where none is given and no proof is demanded."""
 
 
+def _engines(names: str | None) -> str | None:
+    """Check names of engines before anything is read."""
+    if names is not None:
+        from lbm.reasoning.search.engines import chosen
+
+        try:
+            chosen(names)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    return names
+
+
 def best_world(
     file: shared.File,
     given: shared.Given = None,
@@ -31,6 +43,15 @@ def best_world(
     certify: Annotated[
         bool, Option("--certify", help="Take as long as the proof takes; unproven is exit 3.")
     ] = False,
+    engines: Annotated[
+        str | None,
+        Option(
+            "--engines",
+            metavar="NAMES",
+            callback=_engines,
+            help="Who may be asked: own,rc2,cp-sat,toulbar2, or -rc2 for all but that one; by default all.",
+        ),
+    ] = None,
     dimacs: Annotated[bool, Option("--dimacs", help="Print o, s and v lines, as MaxSAT solvers do.")] = False,
     *,
     reading: shared.FileOptions,
@@ -45,9 +66,10 @@ def best_world(
 
     With --json: worlds (list of 0 and 1 by name, best first), scores, satisfied, lost, broken (list of
     formula, weight and line, of the first world), optimal, bound (of the weight lost), gap, method, complete
-    (with --all: whether these are all); where there is no world, worlds is empty and clash lists formulae,
-    or reason says that none was found in time.
-    With --dimacs: o, the weight lost; s; and v, a literal per atom.
+    (with --all: whether these are all), found_by and proved_by (own, rc2, cp-sat or toulbar2; null: nobody),
+    dropped (engines that failed or were not believed, and why); where there is no world, worlds is empty and
+    clash lists formulae, or reason says that none was found in time.
+    With --dimacs: o, the weight lost, for every better world as it is found; s; and v, a literal per atom.
     """
     if every and top > 1:
         raise typer.BadParameter("ask for --top worlds or for --all the best ones, not for both")
@@ -63,7 +85,7 @@ def best_world(
     def tell(found: Best) -> None:
         kept[:] = [found]
         if dimacs:
-            shared.say(f"o {found.lost}")
+            shared.say_now(f"o {found.lost}")
 
     def show(found: Best) -> None:
         if as_json:
@@ -76,11 +98,20 @@ def best_world(
     try:
         with shared.working("looking for the best world"):
             found = best(
-                theory, given=evidence, top=top, every=every, seconds=budget, seed=seed, on_better=tell
+                theory,
+                given=evidence,
+                top=top,
+                every=every,
+                seconds=budget,
+                seed=seed,
+                on_better=tell,
+                engines=engines,
             )
     except KeyboardInterrupt:
         if kept:
             show(kept[-1])
+        elif dimacs:
+            shared.say("s UNKNOWN")
         raise
     except NoWorlds as error:
         if dimacs:

@@ -435,6 +435,11 @@ def say(*lines: str) -> None:
     say_each(lines)
 
 
+def say_now(line: str) -> None:
+    """Print a line that somebody waits for, whatever stands between us and them."""
+    print(line, flush=True)
+
+
 def say_each(lines: Iterable[str]) -> None:
     """Print lines as they come: all of them may not fit into memory."""
     for line in lines:
