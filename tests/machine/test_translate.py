@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbm.errors import LimitExceeded
+from lbm.errors import LimitExceeded, WeightError
 from lbm.knowledge.clauses import Clauses
 from lbm.knowledge.formula import Formula, atoms_of
 from lbm.knowledge.parser import parse
@@ -336,6 +336,13 @@ def test_calibrated_units_say_what_they_are() -> None:
     assert machine.equation() == "E = -h1(32a + 32b - 62.1454139564) - h2(-32a + 1.85458645987)".replace(
         "62.1454139564", f"{64 - np.log(np.expm1(2)):.12g}"
     ).replace("1.85458645987", f"{np.log(np.expm1(2)):.12g}")
+
+
+def test_weights_past_what_doubles_tell_apart_are_refused() -> None:
+    near = translate(Theory([(10**12, "a & b")]), units="calibrated")
+    assert near.score({"a": True, "b": False}) == pytest.approx(0, abs=1e-12)
+    with pytest.raises(WeightError, match=r"calibrated units weigh up to 1e\+12 \(limit MAX_WEIGHT\)"):
+        translate(Theory([(10**13, "a & b")]), units="calibrated")
 
 
 @pytest.mark.parametrize("options", [{"units": "calm"}, {"units": "calibrated", "encoding": "penalty"}])

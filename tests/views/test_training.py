@@ -482,3 +482,54 @@ def test_help_and_what_tells_files_apart_do_without_torch():
     assert done.returncode == 0, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("lbm: lbm train needs the package torch, which is not installed: pip install ")
+
+
+# --- names and odd cells -------------------------------------------------------------------------
+
+
+def sugars(folder, odd):
+    lines = ["glu,state"] + [f"{60 + i},{'ill' if i > 100 else 'well'}" for i in range(200)]
+    lines[18] = f"{odd},well"
+    (folder / "sugar.csv").write_text("\n".join(lines) + "\n")
+    return folder / "sugar.csv"
+
+
+def test_an_odd_cell_in_a_file_is_named_and_may_be_read_as_missing(lbm, tmp_path):
+    data, model = sugars(tmp_path, "?"), tmp_path / "m"
+    train = ["train", data, "--target", "state", "--hidden", 2, "--epochs", 8, "-o", model]
+    status, _, err = lbm(*train)
+    assert status == 0
+    (warned,) = [line for line in err if "odd" in line]
+    assert "column 'glu' holds numbers, but one cell is something else, such as '?' in row 17" in warned
+    assert "--odd-cells missing" in warned
+    status, _, err = lbm(*train, "--odd-cells", "missing")
+    assert (status, [line for line in err if "odd" in line]) == (0, [])
+    status, out, err = lbm("predict", model, data)
+    assert (status, out.count("\n")) == (0, 201)
+
+
+def test_rules_in_files_say_cuts_and_classes_and_print_so(lbm, tmp_path):
+    data, model, rules = sugars(tmp_path, 77), tmp_path / "m", tmp_path / "r.lbm"
+    rules.write_text("'glu > 150' -> 'state = ill'\n'100 < glu <= 120' -> 'state = well'\n")
+    train = [
+        "train",
+        data,
+        "--target",
+        "state",
+        "--hidden",
+        2,
+        "--epochs",
+        3,
+        "-o",
+        model,
+        "--knowledge",
+        rules,
+    ]
+    status, out, _ = lbm(*train)
+    assert status == 0
+    assert "'glu > 150' -> ~state" in out
+    assert "'100 < glu <= 120' -> state" in out
+    rules.write_text("'gluc > 150' -> 'state = ill'\n")
+    refused(lbm(*train), "no atom 'gluc > 150' in this table; did you mean 'glu")
+    rules.write_text("'glu > 150' -> 'state = il'\n")
+    refused(lbm(*train), "no atom 'state = il' in this table; did you mean 'state = ill'")

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from lbm.arrays import Floats
+from lbm.errors import WeightError
 
 UNITS: Final = ("paper", "calibrated")
 """Kinds of hidden units: those of [TG21, Theorem 1], and these."""
@@ -23,6 +24,20 @@ MARGIN: Final = 30.0
 
 LEAST: Final = -745.0
 """The least input of a unit that is on by its own weight: e^-745 is the smallest number above 0."""
+
+
+MAX_WEIGHT: Final = 1e12
+"""The largest weight of a unit: past it doubles do not tell 30 from nothing beside it."""
+
+
+def check_weights(weights: Floats) -> None:
+    """Refuse weights that leave no room for the margin."""
+    most = float(weights.max(initial=0.0))
+    if most > MAX_WEIGHT:
+        raise WeightError(
+            f"calibrated units weigh up to {MAX_WEIGHT:g} (limit MAX_WEIGHT), and one would weigh {most:g}: "
+            "divide the weights, or give units='paper'"
+        )
 
 
 def check_units(units: str) -> None:

@@ -19,7 +19,7 @@ from lbm.logic.cube import CubeRows, merge
 from lbm.logic.definitions import Definer
 from lbm.logic.many import Rows, clause_choices, eliminate
 from lbm.logic.sdnf import BUDGET, check_method, choices, flat_choices
-from lbm.machine.calibrated import MARGIN, bias, check_units, pull
+from lbm.machine.calibrated import MARGIN, bias, check_units, check_weights, pull
 from lbm.machine.rbm import Machine
 
 SHARED_CLAUSES: Final = 500
@@ -260,6 +260,8 @@ def _assemble(
     unit_weights: Floats = np.bincount(merged.unit, weights=weights[merged.owner], minlength=hidden).astype(
         np.float64
     )
+    if calibrated:
+        check_weights(unit_weights)
     data = np.repeat(pull(unit_weights) if calibrated else unit_weights, np.diff(merged.starts))
     np.negative(data, out=data, where=merged.literals < 0)
     rows = np.abs(merged.literals)

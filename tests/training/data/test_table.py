@@ -6,6 +6,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import BaseEstimator
 
+from lbm.errors import UnknownAtom
 from lbm.training.data.encoder import column_names
 from lbm.training.data.table import (
     extend_encoder,
@@ -13,7 +14,6 @@ from lbm.training.data.table import (
     layout_of_names,
     read_atoms,
     read_table,
-    split_atom,
 )
 
 NAN = float("nan")
@@ -69,16 +69,17 @@ def test_columns_that_knowledge_mentions_stay_even_if_they_are_constant_or_empty
 
 
 def test_knowledge_brings_its_own_thresholds_and_categories():
-    read, layout = layout_of(TABLE, ["age <= 18", "age <= 30", "colour = green", "age <= old", "size = 3"])
+    read, layout = layout_of(TABLE, ["age <= 18", "age <= 30", "size = 3"])
     assert layout.atoms[2:] == (
         "age <= 18",
         "age <= 30",
         "age <= 50",
         "colour = blue",
-        "colour = green",
         "colour = red",
     )
-    assert read_atoms(read, layout)[0].tolist() == [1, 1, 0, 1, 1, 0, 0, 1]
+    assert read_atoms(read, layout)[0].tolist() == [1, 1, 0, 1, 1, 0, 1]
+    declared = TABLE.assign(colour=pd.Categorical(TABLE.colour, ["blue", "green", "red"]))
+    assert "colour = green" in layout_of(declared, ["colour = green"])[1].atoms
 
 
 def test_a_column_nobody_has_seen_becomes_the_thresholds_that_knowledge_mentions():
@@ -116,6 +117,14 @@ def test_objects_that_are_truth_values_are_truth_values():
         (TABLE[["age"]], {"encode": "never"}, "column 'age' holds more than 0, 1 and NaN"),
         (TABLE[["age"]], {"encode": "always"}, "expected encode 'auto' or 'never'"),
         (TABLE[["age"]], {"mentioned": ["age"]}, "knowledge mentions column 'age'.*'age <= 30'"),
+        (TABLE, {"mentioned": ["colour = rad"]}, "no atom 'colour = rad' .*; did you mean 'colour = red'"),
+        (TABLE, {"mentioned": ["age <= old"]}, "column 'age' holds numbers, not 'old': write for example"),
+        (
+            TABLE,
+            {"mentioned": ["colour > 3"]},
+            "'colour' holds no numbers but words: .*'colour = blue'",
+        ),
+        (TABLE, {"odd": "gone"}, "expected odd_cells 'text' or 'missing', got 'gone'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "two are called 'a'"),
         (pd.DataFrame({"a": [1.0, np.inf]}), {}, "column 'a' holds infinite numbers"),
         (csr_array(np.array([[1.0], [np.inf]])), {}, "column 'x0' holds infinite numbers"),
@@ -124,7 +133,7 @@ def test_objects_that_are_truth_values_are_truth_values():
     ],
 )
 def test_tables_that_cannot_be_read_are_refused(table, options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, UnknownAtom), match=message):
         layout_of(table, **options)
 
 
@@ -162,13 +171,15 @@ def test_names_are_those_of_the_table_else_given_else_numbered():
         column_names(estimator, x, ["a", "b"])
 
 
-def test_atoms_are_taken_apart_at_their_last_relation():
-    assert split_atom("a = b <= 3") == ("a = b", "<=", "3")
-    assert split_atom("a = b") == ("a", "=", "b")
-    assert split_atom("less(a, b)")[0] is None
-
-
 def test_an_encoder_is_extended_only_by_what_says_the_same_in_its_own_words():
     _, layout = layout_of(TABLE)
-    extended = extend_encoder(layout.encoder, ["age <= 18.0", "age <= inf", "tall <= 3", "age = red"])
+    extended = extend_encoder(layout.encoder, ["tall <= 3", "size > 3", "less(age, colour)"])
     assert extended.get_feature_names_out().tolist() == layout.encoder.get_feature_names_out().tolist()
+    extended = extend_encoder(layout.encoder, ["age <= 30.0", "18 < age < 65", "age >= 99"])
+    assert [name for name in extended.get_feature_names_out() if name.startswith("age")] == [
+        "age <= 18",
+        "age <= 30",
+        "age <= 50",
+        "age < 65",
+        "age < 99",
+    ]

@@ -373,7 +373,7 @@ BAD = {
     "the target among the columns": ({"target": "a"}, (X, Y), ValueError, "the name of a column: 'a'"),
     "text that is no theory": ({"knowledge": "a ->"}, (X, Y), ParseError, "knowledge:1"),
     "knowledge of another kind": ({"knowledge": 3}, (X, Y), TypeError, "expected knowledge as a Theory"),
-    "y of mixed kinds": ({}, (X, np.array([None, *Y[1:]], dtype=object)), ValueError, "comparable|Unknown"),
+    "a class missing": ({}, (X, np.array([None, *Y[1:]], dtype=object)), ValueError, "1 of 20 rows, the"),
     "no y": ({}, (X, None), ValueError, "requires y"),
     "a cost without a name": ({"cost": "cheap"}, (X, Y), ValueError, "expected a cost among"),
     "an unknown precision": ({"dtype": "float16"}, (X, Y), ValueError, "dtype must be"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from math import inf, nextafter
 from numbers import Real
 from reprlib import repr as shown
 from typing import Any, Final, Literal
@@ -23,6 +25,17 @@ CANDIDATES: Final = 1024
 
 LEAST_GAIN: Final = 1e-9
 """Nats per row that a supervised cut must tell about the classes; less is rounding."""
+
+ODD_SHARE: Final = 0.05
+"""The share of cells that are no numbers, up to which a column is taken for one of numbers."""
+
+ODD_SAMPLE: Final = 1000
+"""Cells, the first of a column, of which half are numbers if it may be such a column."""
+
+ODD_VALUES: Final = 10
+"""Different numbers that such a column has at least."""
+
+_DATES: Final = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64, pd.Period)
 
 Kind = Literal["boolean", "threshold", "category", "constant", "empty"]
 
@@ -56,7 +69,7 @@ class Group:
 
     def __post_init__(self) -> None:
         names = [self.column] if self.kind == "boolean" else []
-        names += [f"{self.column} <= {repr(cut).removesuffix('.0')}" for cut in self.cuts]
+        names += [f"{self.column} {_below(cut)}" for cut in self.cuts]
         names += [f"{self.column} = {category}" for category in self.categories]
         if names == [""]:
             raise ValueError("a column of 0 and 1 names an atom, and this one has an empty name: rename it")
@@ -64,6 +77,13 @@ class Group:
 
 
 # --- names ---------------------------------------------------------------------------------------
+
+
+def _below(cut: float) -> str:
+    """Return ``<= 150``, or ``< 150`` where the cut is the number just below 150, which says the same."""
+    text, above = repr(cut).removesuffix(".0"), nextafter(cut, inf) + 0.0
+    short = repr(above).removesuffix(".0")
+    return f"< {short}" if len(short) + 4 < len(text) else f"<= {text}"
 
 
 def distinct_atoms(groups: Iterable[Group]) -> list[str]:
@@ -109,11 +129,49 @@ def read_numbers(values: Any, name: str) -> Floats | None:
             codes, distinct = pd.factorize(values)
         except (TypeError, NotImplementedError):  # a list or the like, which nothing can look up
             return None
+        if any(map(is_date, distinct)):
+            raise ValueError(f"column {name!r} holds dates or durations: turn them into numbers or into text")
         if not all(isinstance(value, (Real, Decimal, np.bool_)) for value in distinct):
             return None
         x = np.array([*map(_float, distinct), np.nan])[codes]
     if np.isinf(x).any():
         raise ValueError(f"column {name!r} holds infinite numbers: make them missing (NaN) or finite")
+    return x
+
+
+def is_date(value: object) -> bool:
+    """Return whether a value is a date, a time or a duration, of Python, NumPy or pandas."""
+    return isinstance(value, _DATES)
+
+
+def odd_cells(values: Any) -> tuple[Floats, Ints] | None:
+    """Return a column as numbers, NaN where a cell is none, and the places of cells that are something else.
+
+    None: it is no column of numbers with a few such cells.
+    """
+    kind = values.dtype
+    if getattr(kind, "kind", "O") not in "OUST" or isinstance(kind, pd.CategoricalDtype):
+        return None
+    cells = np.asarray(values, dtype=object)
+    if np.isnan(_coerced(cells[:ODD_SAMPLE])).mean() > 0.5:  # words, most of them
+        return None
+    x, there = _coerced(cells), ~np.asarray(pd.isna(cells))
+    odd = np.flatnonzero(there & np.isnan(x))
+    few = 0 < len(odd) <= ODD_SHARE * there.sum()
+    return (x, odd) if few and len(np.unique(x[~np.isnan(x)])) >= ODD_VALUES else None
+
+
+def lenient(values: Any) -> Floats:
+    """Return a column as numbers, NaN where a cell is none."""
+    return _coerced(np.asarray(values, dtype=object))
+
+
+def _coerced(cells: NDArray[Any]) -> Floats:
+    try:
+        x = np.array(pd.to_numeric(pd.Series(cells), errors="coerce"), dtype=np.float64)
+    except (TypeError, ValueError):  # lists and the like
+        return np.full(len(cells), np.nan)
+    x[np.isinf(x)] = np.nan
     return x
 
 

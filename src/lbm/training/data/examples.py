@@ -25,6 +25,24 @@ MAX_CLASSES: Final = 10_000
 """Classes of a model: label atoms by class are a matrix."""
 
 
+MANY_CLASSES: Final = 30
+"""Whole numbers from which on a target with few rows for each of them looks like a quantity."""
+
+ROWS_PER_CLASS: Final = 10
+"""Rows for each of that many classes, below which it does."""
+
+
+def check_few(classes: NDArray[Any], rows: int) -> None:
+    """Refuse a target of many different numbers: a quantity, which a classifier cannot tell."""
+    numbers = classes.dtype.kind in "iuf"
+    if numbers and len(classes) >= MANY_CLASSES and rows < ROWS_PER_CLASS * len(classes):
+        raise ValueError(
+            f"the target holds {len(classes):,} different numbers in {rows:,} rows, from {classes[0]:g} to "
+            f"{classes[-1]:g}, which looks like a quantity: cut it into few classes, such as y > y.median(), "
+            "or make text of it, y.astype(str), if the numbers are names"
+        )
+
+
 # --- one byte per value --------------------------------------------------------------------------
 
 
@@ -65,11 +83,14 @@ class Examples:
     atoms: Bytes
 
 
-def read_examples(table: TableFile, target: str, *, mentioned: Iterable[str] = ()) -> Examples:
+def read_examples(
+    table: TableFile, target: str, *, mentioned: Iterable[str] = (), odd: str = "text"
+) -> Examples:
     """Return the rows of a file with their classes, which are in the column ``target``.
 
     ``mentioned`` are the atoms of the knowledge, see :func:`lbm.training.data.table.fit_layout`. Where a file
-    has more rows than those that decide what columns are, columns that are constant there are kept.
+    has more rows than those that decide what columns are, columns that are constant there are kept. ``odd``
+    says what odd cells in columns of numbers are: see :func:`lbm.training.data.table.fit_layout`.
     """
     find_column(table, target)
     columns = tuple(column for column in table.columns if column != target)
@@ -80,7 +101,7 @@ def read_examples(table: TableFile, target: str, *, mentioned: Iterable[str] = (
         raise FileError(f"{table.name}: expected rows of 2 classes at least to learn from, found 1 row")
     head = table.head(columns)
     whole = len(head) == table.rows
-    layout = reading(table.name, lambda: fit_layout(head, columns, mentioned, drop=whole))
+    layout = reading(table.name, lambda: fit_layout(head, columns, mentioned, drop=whole, odd=odd))
     atoms = np.empty((table.rows, len(layout.atoms)), dtype=np.uint8)
     first = 0
     parts = _pieces(head) if whole else table.chunks(columns, text=text_columns(layout))
@@ -88,7 +109,7 @@ def read_examples(table: TableFile, target: str, *, mentioned: Iterable[str] = (
         if first + len(part) > table.rows:
             break
         with _rows_named(table, first, len(part), None if whole else len(head)):
-            atoms[first : first + len(part)] = _read_bytes(part, layout)
+            atoms[first : first + len(part)] = _read_bytes(part, layout, odd)
         first += len(part)
     if first != table.rows:
         raise FileError(
@@ -101,14 +122,14 @@ def _pieces(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
     return (frame.iloc[part] for part in slices(len(frame), max(1, CHUNK_CELLS // frame.shape[1])))
 
 
-def _read_bytes(frame: pd.DataFrame, layout: Layout) -> Bytes:
+def _read_bytes(frame: pd.DataFrame, layout: Layout, odd: str) -> Bytes:
     """Return the atoms of rows as bytes; numbers other than 0 and 1 in a column of these are an error."""
     plain = [to_bytes(frame[layout.columns[i]].to_numpy()) for i in layout.plain]
     parts = [part[:, None] for part in plain if part is not None]
     # The common case, several times as fast.
     if parts and len(parts) == len(plain) and layout.encoder is None:
         return np.concatenate(parts, axis=1)
-    atoms: Floats = read_atoms(frame, layout, strict=range(len(layout.plain)))
+    atoms: Floats = read_atoms(frame, layout, strict=range(len(layout.plain)), odd=odd)
     found = to_bytes(atoms)
     assert found is not None  # what else could an atom be
     return found
@@ -120,9 +141,10 @@ def _read_target(table: TableFile, target: str) -> tuple[NDArray[Any], Ints]:
     codes, found = pd.factorize(column)
     if gone := int((codes < 0).sum()):
         first = int(np.flatnonzero(codes < 0)[0]) + 1
+        words = "" if table.parquet else "; in CSV, words such as NA and None count as missing"
         raise FileError(
             f"{table.name}: expected a class in every row, found none in {gone:,}, the first row {first:,}: "
-            f"fill in {target!r}, or remove these rows"
+            f"fill in {target!r}, or remove these rows{words}"
         )
     distinct = np.asarray(found)
     if len(distinct) > MAX_CLASSES or (distinct.dtype.kind == "f" and (distinct % 1 != 0).any()):
@@ -137,6 +159,7 @@ def _read_target(table: TableFile, target: str) -> tuple[NDArray[Any], Ints]:
         order = np.argsort(distinct, kind="stable")
     except TypeError:
         raise FileError(f"{table.name}: expected all text or all numbers in {target!r}, found both") from None
+    reading(table.name, lambda: check_few(distinct[order], table.rows))
     return distinct[order], np.argsort(order)[codes].astype(np.int64)
 
 
@@ -150,7 +173,7 @@ def text_columns(layout: Layout) -> list[str]:
 
 
 def read_rows(
-    table: TableFile, layout: Layout, *, target: str, classes: Sequence[Any]
+    table: TableFile, layout: Layout, *, target: str, classes: Sequence[Any], odd: str = "text"
 ) -> Iterator[tuple[pd.DataFrame, Floats, Ints | None]]:
     """Yield rows of a file as the columns of a layout, their atoms, and the numbers of their classes.
 
@@ -170,7 +193,7 @@ def read_rows(
             kinds = np.array([*(place.get(value, -1) for value in found.tolist()), -1], dtype=np.int64)[codes]
         frame = part.reindex(columns=list(layout.columns))
         with _rows_named(table, first, len(part)):
-            atoms: Floats = read_atoms(frame, layout, strict=range(len(layout.plain)))
+            atoms: Floats = read_atoms(frame, layout, strict=range(len(layout.plain)), odd=odd)
         yield frame, atoms, kinds
         first += len(part)
 

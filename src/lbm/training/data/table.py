@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,11 +13,24 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from lbm.arrays import Floats
+from lbm.knowledge.formula import atoms_of
+from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import known_as
-from lbm.training.data.columns import Group, check_truth, read_numbers
+from lbm.training.data.columns import check_truth, lenient, odd_cells, read_labels, read_numbers
 from lbm.training.data.encoder import AtomEncoder, check_distinct, check_table, column_of
+from lbm.training.data.names import (
+    Comparison,
+    check_category,
+    comparison,
+    known_columns,
+    number,
+    numeric,
+    over_cuts,
+    understood,
+)
 
 ENCODE: Final = ("auto", "never")
+ODD: Final = ("text", "missing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +77,13 @@ class Layout:
             first += width
         return found
 
+    def understood(
+        self, theory: Theory | None, *, target: str | None = None, classes: Sequence[object] = ()
+    ) -> Theory | None:
+        """Return a theory in the names of these atoms: see :mod:`lbm.training.data.names`."""
+        groups = () if self.encoder is None else self.encoder.columns_
+        return understood(theory, self.atoms, groups, target=target, classes=classes)
+
 
 def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Return ``X`` as a DataFrame, an array or a CSR matrix, as scikit-learn checks and remembers it."""
@@ -84,18 +105,34 @@ def _is_sparse(table: Any) -> bool:
 
 
 def fit_layout(
-    table: Any, columns: tuple[str, ...], mentioned: Iterable[str], *, encode: str = "auto", drop: bool = True
+    table: Any,
+    columns: tuple[str, ...],
+    mentioned: Iterable[str],
+    *,
+    encode: str = "auto",
+    drop: bool = True,
+    odd: str = "text",
 ) -> Layout:
     """Return the layout of a table; ``mentioned`` are the atoms of the knowledge.
 
     Columns of 0, 1 and NaN are atoms as they are. With ``drop`` those that hold one value, or none, are left
     out unless knowledge mentions them: nothing could be learned about them. Other columns pass through an
-    :class:`AtomEncoder`, which also gets the thresholds and categories that knowledge mentions.
+    :class:`AtomEncoder`, which also gets the thresholds and categories that knowledge mentions; with ``drop``
+    a category that no row has, and the column's type does not declare, is an error.
+
+    A column of numbers in which a few cells are something else, such as ``?`` or ``1,100``, is one of
+    categories and gets a warning where ``odd`` is ``text``; where it is ``missing`` these cells are missing.
     """
     if encode not in ENCODE:
         raise ValueError(f"expected encode 'auto' or 'never', got {encode!r}")
+    if odd not in ODD:
+        raise ValueError(f"expected odd_cells 'text' or 'missing', got {odd!r}")
+    table = _tidied(table, columns, odd)
+    mentioned = list(mentioned)
     known = {known_as(name): i for i, name in enumerate(columns)}
     named = {known[name] for name in mentioned if name in known}
+    said = [comparison(name, known_columns(columns)) for name in mentioned if name not in known]
+    compared = {known[known_as(one.column)] for one in said if one is not None}
     plain: list[int] = []
     encoded: list[int] = []
     left: dict[str, list[str]] = {"constant": [], "empty": []}
@@ -111,14 +148,14 @@ def fit_layout(
                     f"column {columns[i]!r} holds more than 0, 1 and NaN: encode='auto' makes atoms of it"
                 )
             encoded.append(i)
-        elif kind in left and drop and i not in named:
+        elif kind in left and drop and i not in named and i not in compared:
             left[kind].append(columns[i])
         else:
             plain.append(i)
     encoder = None
     if encoded:
         encoder = AtomEncoder(names=[columns[i] for i in encoded]).fit(_columns(table, encoded))
-        encoder = extend_encoder(encoder, mentioned)
+        encoder = extend_encoder(encoder, mentioned, seen=_seen(table, columns, encoded) if drop else None)
         left["constant"] += encoder.constant_
         left["empty"] += encoder.empty_
     return Layout(columns, tuple(plain), tuple(encoded), encoder, *map(tuple, left.values()))
@@ -132,56 +169,132 @@ def layout_of_names(columns: Iterable[str], mentioned: Iterable[str], *, only: b
     columns = tuple(map(str, columns))
     check_distinct(columns)
     mentioned = list(mentioned)
-    cut = {column for column, _, _ in map(split_atom, mentioned) if column is not None} - set(mentioned)
+    place = known_columns(columns)
+    said = [comparison(name, place) for name in mentioned if name not in place]
+    cut = {one.column for one in said if one is not None} - {place[n] for n in mentioned if n in place}
     encoded = [i for i, name in enumerate(columns) if name in cut]
     encoder = None
     if encoded:
         names = [columns[i] for i in encoded]
         encoder = extend_encoder(AtomEncoder(names=names).fit(np.zeros((1, len(names)))), mentioned)
-    named = set(mentioned)
+    own = frozenset(place)
+    over = [over_cuts(name, own) for name in mentioned if name not in place]
+    named = {*mentioned, *atoms_of(*(formula for formula in over if formula is not None))}
     plain = [i for i, name in enumerate(columns) if name not in cut and (not only or known_as(name) in named)]
     return Layout(columns, tuple(plain), tuple(encoded), encoder)
 
 
-def split_atom(name: str) -> tuple[str | None, str, str]:
-    """Return column, relation and value of an atom such as ``age <= 30``; column None: it is no such atom."""
-    for relation in (" <= ", " = "):
-        column, found, value = name.rpartition(relation)
-        if found and column and value:
-            return column, relation.strip(), value
-    return None, "", ""
+def extend_encoder(
+    encoder: AtomEncoder, mentioned: Iterable[str], *, seen: Callable[[str], list[str]] | None = None
+) -> AtomEncoder:
+    """Return an encoder that also has the thresholds and categories that ``mentioned`` atoms speak of.
 
-
-def extend_encoder(encoder: AtomEncoder, mentioned: Iterable[str]) -> AtomEncoder:
-    """Return an encoder that also has the thresholds and categories that ``mentioned`` atoms speak of."""
+    ``seen`` returns the categories of a column there are; others are then an error.
+    """
     state = encoder.to_state()
     entries = {entry["name"]: entry for entry in state["columns"]}
+    place = known_columns(entries)
+    told: dict[str, list[Comparison]] = {}
     for name in mentioned:
-        column, relation, value = split_atom(name)
-        if column not in entries:
-            continue
+        found = None if name in place else comparison(name, place)
+        if found is not None:
+            told.setdefault(found.column, []).append(found)
+    for column, found_here in told.items():
         entry = entries[column]
-        bare = entry["kind"] in ("constant", "empty")
-        if relation == "<=" and (bare or entry["kind"] == "threshold"):
-            try:
-                cut = float(value)
-            except ValueError:
-                continue
-            if np.isfinite(cut) and Group(entry["name"], "threshold", cuts=(cut,)).atoms == (name,):
-                entry["kind"] = "threshold"
-                entry["cuts"] = sorted({*entry.get("cuts", ()), cut})
-        elif relation == "=" and (bare or entry["kind"] == "category"):
-            entry["kind"] = "category"
-            entry["categories"] = sorted({*entry.get("categories", ()), value})
+        kind = entry["kind"]
+        if kind in ("constant", "empty"):
+            there = [] if seen is None or kind == "empty" else seen(column)
+            kind = "threshold" if numeric(found_here) and not any(map(_is_word, there)) else "category"
+        if kind == "boolean":
+            continue
+        entry["kind"] = kind
+        if kind == "threshold":
+            cuts = {cut for one in found_here for cut in one.cuts()}
+            entry["cuts"] = sorted({*entry.get("cuts", ()), *cuts})
+        else:
+            known = None if seen is None else seen(column) or None
+            named = {check_category(one, known) for one in found_here}
+            entry["categories"] = sorted({*entry.get("categories", ()), *named})
     return AtomEncoder.from_state(state)
 
 
-def read_atoms(table: Any, layout: Layout, *, dtype: Any = np.float64, strict: Collection[int] = ()) -> Any:
+def _is_word(text: str) -> bool:
+    return number(text) is None
+
+
+def _seen(table: Any, columns: Sequence[str], encoded: Sequence[int]) -> Callable[[str], list[str]]:
+    """Return what gives the categories of a column: those that occur, and those its type declares."""
+    place = {columns[i]: i for i in encoded}
+
+    def categories(column: str) -> list[str]:
+        if _is_sparse(table):
+            return []
+        return read_labels(column_of(table, place[column]))[1]
+
+    return categories
+
+
+def _tidied(table: Any, columns: Sequence[str], odd: str) -> Any:
+    """Return a table in which odd cells of columns of numbers are missing; or warn of them."""
+    if _is_sparse(table) or (not isinstance(table, pd.DataFrame) and table.dtype.kind not in "OUS"):
+        return table
+    for i, name in enumerate(columns):
+        found = odd_cells(column_of(table, i))
+        if found is None:
+            continue
+        x, places = found
+        cell = np.asarray(column_of(table, i), dtype=object)[places[0]]
+        many = "one cell is" if len(places) == 1 else f"{len(places):,} cells are"
+        if odd == "missing":
+            table = _with_column(table, i, x)
+        else:
+            warnings.warn(
+                f"column {name!r} holds numbers, but {many} something else, such as {str(cell)!r} in row "
+                f"{places[0]}: all of it is read as words, each a category; correct it, or give "
+                "odd_cells='missing' to read such cells as missing",
+                UserWarning,
+                stacklevel=4,
+            )
+    return table
+
+
+def _with_column(table: Any, i: int, x: Floats) -> Any:
+    """Return a table with another column; the given one stays as it is."""
+    if isinstance(table, pd.DataFrame):
+        table = table.copy(deep=False)
+        table.isetitem(i, x)
+        return table
+    table = table.astype(object)
+    table[:, i] = x
+    return table
+
+
+def _numbers_only(table: Any, layout: Layout) -> Any:
+    """Return a table in which cells that are no numbers are missing, in columns that held numbers."""
+    if _is_sparse(table) or layout.encoder is None:
+        return table
+    for i, group in zip(layout.encoded, layout.encoder.columns_, strict=True):
+        values = column_of(table, i)
+        if group.kind == "threshold" and getattr(values.dtype, "kind", "O") not in "biufMm":
+            table = _with_column(table, i, lenient(values))
+    return table
+
+
+def read_atoms(
+    table: Any,
+    layout: Layout,
+    *,
+    dtype: Any = np.float64,
+    strict: Collection[int] = (),
+    odd: str = "text",
+) -> Any:
     """Return the truth values of the visible units, shape (rows, atoms), NaN where missing.
 
     A sparse table gives a CSR matrix. A column that held only 0 and 1 when the layout was made may hold other
-    numbers now: those above a half count as 1, unless the atom's number is among ``strict``.
+    numbers now: those above a half count as 1, unless the atom's number is among ``strict``. With ``odd``
+    ``missing``, cells that are no numbers are missing in columns that held numbers.
     """
+    table = _numbers_only(table, layout) if odd == "missing" else table
     names = [layout.columns[i] for i in layout.plain]
     plain = _truths(_columns(table, layout.plain), names, strict)
     parts = [plain]

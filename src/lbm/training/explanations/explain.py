@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csc_array
 
 from lbm.arrays import Bools, Floats, Ints, slices
-from lbm.knowledge.formula import quote
+from lbm.knowledge.formula import atom, quote
 from lbm.knowledge.theory import shown
 from lbm.machine.calibrated import pull
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Fact, Groups, every_way, facts_of
 from lbm.training.boltzmann.knowledge import atom_of, label_patterns
+from lbm.training.data.names import plain
 
 if TYPE_CHECKING:
     from lbm.training.boltzmann.network import Network
@@ -152,6 +153,8 @@ def unit_literals(machine: Machine, unit: int) -> tuple[list[int], list[float]]:
 def literal_text(name: str, truth: bool) -> str:
     """Return a literal as the text format writes it."""
     known = atom_of(name)
+    if known is not None and not truth and " <" in known:  # 'glu > 150' for ~'glu <= 150'
+        return str(plain(~atom(known)))
     return ("" if truth else "~") + (repr(name) if known is None else quote(known))
 
 
@@ -323,7 +326,7 @@ def unit_text(model: LabelledMachine, unit: int) -> str:
     machine = model.machine
     formulae = machine.units[unit].formulae
     if formulae and machine.theory is not None:
-        text = " and ".join(shown(machine.theory.statements[number].formula) for number in formulae)
+        text = " and ".join(shown(plain(machine.theory.statements[number].formula)) for number in formulae)
         # A formula with several cubes about the label: say which of them this one is.
         return f"{text} (by {machine.cubes[unit]})" if model.speaking[list(formulae)].max() > 1 else text
     literals = list(zip(*unit_literals(machine, unit), strict=True))

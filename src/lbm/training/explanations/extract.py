@@ -9,7 +9,7 @@ An extracted classifier is a theory: class k has the log-odds score(x, k) - scor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from heapq import heappop, heappush
@@ -31,6 +31,7 @@ from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.conjectures import cube_formula
 from lbm.training.boltzmann.facts import Groups, facts_of
 from lbm.training.boltzmann.knowledge import Numbers, atom_of, known_as, ordered
+from lbm.training.data.names import plain
 from lbm.training.explanations.explain import (
     LabelledMachine,
     Source,
@@ -146,13 +147,24 @@ class Extraction:
         figures += f", undecided {self.undecided:.2%}" if self.undecided else ""
         facts = [f"rules {len(self.rules)}, literals {literals}, method {self.method}", figures]
         facts += [f"began as {drift}" for drift in self.knowledge]
-        return "\n".join([*(f"# {fact}" for fact in facts), str(self.theory)])
+        return "\n".join([*(f"# {fact}" for fact in facts), self.text()])
+
+    def text(self) -> str:
+        """Return the theory as people say it: ``'glu > 150'`` for a negated ``'glu <= 150'``.
+
+        ``LBMClassifier.from_knowledge`` takes it for what it says.
+        """
+        return str(Theory([_said(statement) for statement in self.theory], atoms=self.theory.atoms))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the extraction as what JSON can hold, the theory as text."""
         facts = asdict(replace(self, classifier=None))
         del facts["classifier"]
-        return {**facts, "theory": str(self.theory)}
+        return {**facts, "theory": self.text()}
+
+
+def _said(statement: Statement) -> Statement:
+    return replace(statement, formula=plain(statement.formula))
 
 
 # --- a machine as the cubes it is ----------------------------------------------------------------
@@ -292,16 +304,18 @@ def extract_rules(
         for body, label, value in fit_rules(model, rows[part], wanted[part], max_rules, fidelity):
             head = (first + label) * (1 if value > 0 else -1)
             said = cube_formula([head], model.machine.atoms)
-            formula = cube_formula(body, model.machine.atoms) >> said if body else said
+            told = _without_sisters(body, model.groups)
+            formula = cube_formula(told, model.machine.atoms) >> said if body else said
             found.append(((*body, head), abs(value), formula))
     drifts, by_cube = _drifts(source, model.machine)
     statements, rules = [], []
     for cube, value, formula in found:
         if weight := _weight(value, digits=3):
             statements.append(Statement(formula, weight))
-            literals = tuple(literal_text(model.columns[abs(n) - 1], n > 0) for n in cube if abs(n) < first)
+            body = _without_sisters([n for n in cube if abs(n) < first], model.groups)
+            literals = tuple(literal_text(model.columns[abs(n) - 1], n > 0) for n in body)
             moved = tuple(drifts[number] for number in by_cube.get(cube, ()))
-            rules.append(Rule(str(statements[-1]), float(weight), literals, moved))
+            rules.append(Rule(str(_said(statements[-1])), float(weight), literals, moved))
     if model.labels > 1:
         statements.append(Statement(exactly(1, *map(atom, model.label_atoms))))
     theory = Theory(statements, atoms=[name for name in model.machine.atoms if atom_of(name) is not None])
@@ -318,6 +332,17 @@ def extract_rules(
         knowledge=tuple(drifts),
         method=method,
     )
+
+
+def _without_sisters(body: Iterable[int], groups: Groups) -> Numbers:
+    """Return a body in which the other one of two categories stands for a negated one."""
+    other: dict[int, int] = {}
+    for columns, patterns in groups:
+        ways = np.asarray(patterns)
+        if ways.shape == (2, 2) and (ways.sum(axis=1) == 1).all():
+            one, two = columns
+            other |= {-one - 1: two + 1, -two - 1: one + 1}
+    return ordered({other.get(n, n) for n in body})
 
 
 def _behind(scores: Floats) -> Floats:
@@ -412,7 +437,9 @@ def _drifts(source: Source, machine: Machine) -> tuple[list[Drift], dict[Numbers
     widest = np.zeros(len(known.initial))
     np.maximum.at(widest, known.owner, spread[known.unit])
     drifts = [
-        Drift(shown(s.formula if s.weight is None or s.weight > 0 else ~s.formula), *map(float, figures))
+        Drift(
+            shown(plain(s.formula if s.weight is None or s.weight > 0 else ~s.formula)), *map(float, figures)
+        )
         for s, *figures in zip(
             known.statements, known.initial, np.round(known.initial + change, 9) + 0.0, widest, strict=True
         )

@@ -13,14 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    assert_all_finite,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.errors import UnknownAtom
@@ -32,6 +25,7 @@ from lbm.training.boltzmann.knowledge import known_as, label_names, label_patter
 from lbm.training.boltzmann.missing import exact_rows, predict_log_probabilities
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.examples import Examples
+from lbm.training.data.names import plain
 from lbm.training.data.rows import Rows, count_values
 from lbm.training.data.table import Layout, layout_of_names, read_atoms, read_table
 from lbm.training.explanations.explain import Explanation, as_classifier, explain_rows
@@ -48,10 +42,8 @@ from lbm.training.gradients.descent import (
     steps,
     stream,
 )
+from lbm.training.learners.classes import label_bias, read_classes, target_name
 from lbm.training.learners.estimator import Learner, check_whole, draw_seed, mentioned_atoms, read_knowledge
-
-DEFAULT_WEIGHT: Final = 1.0
-"""What ``default=True`` weighs: less than one rule at the usual confidence."""
 
 TIE: Final = 1e-9
 """Scores nearer than this, in proportion to their size, are equal."""
@@ -144,6 +136,10 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         its default options, and knowledge may mention thresholds and categories of its own, such as
         ``'age <= 30'``. ``never``: they are an error. A column of 0 and 1 that knowledge does not mention may
         hold other numbers later, which are cut at a half.
+    odd_cells
+        Of a column of numbers in which a few cells are something else, such as ``?`` or ``1,100``.
+        ``text``: it is a column of categories, and a warning says where the first such cell is. ``missing``:
+        these cells are missing values.
     names
         Names of the columns of an array; by default ``x0``, ``x1``, ... A DataFrame brings its own.
     dtype, device
@@ -201,8 +197,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         """
         cost = self._cost()
         table = read_table(self, X, reset=True)
-        given, classes, weights = _read_classes(y, sample_weight, table)
-        self._start(table, classes, _target_name(self.target, y), drop=True)
+        given, classes, weights = read_classes(y, sample_weight, table)
+        self._start(table, classes, target_name(self.target, y), drop=True)
         data, numbers = self._read_data(table, given, weights)
         run = self._prepare(cost, data, numbers)
         progress = begin(self.network_)
@@ -225,9 +221,9 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
             raise ValueError("the first call of partial_fit needs classes=, every class there will be")
         table = read_table(self, X, reset=first)
         known = np.unique(classes) if first else self.classes_
-        given, _, weights = _read_classes(y, sample_weight, table, known=known)
+        given, _, weights = read_classes(y, sample_weight, table, known=known)
         if first:
-            self._start(table, known, _target_name(self.target, y), drop=False)
+            self._start(table, known, target_name(self.target, y), drop=False)
         elif classes is not None and not np.array_equal(np.unique(classes), known):
             raise ValueError(f"classes={classes!r} is not the same as on the first call: {known.tolist()}")
         data, numbers = self._read_data(table, given, weights)
@@ -278,10 +274,11 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         kinds = np.unique([False, True] if classes is None else list(classes))
         theory = read_knowledge(knowledge)
         mentioned = mentioned_atoms(theory)
-        labels = label_names(target, kinds.tolist())
-        if not set(mentioned) & {atom_name(label) for label in labels}:
-            raise UnknownAtom(labels[0], mentioned, "theory")
         layout = layout_of_names(columns, mentioned, only=not self.hidden)
+        meant = layout.understood(theory, target=target, classes=kinds.tolist())
+        labels = label_names(target, kinds.tolist())
+        if not set(mentioned_atoms(meant)) & {atom_name(label) for label in labels}:
+            raise UnknownAtom(labels[0], mentioned, "theory")
         self._know_columns(layout)
         self._assemble(layout, kinds, target, theory)
         with torch.no_grad():
@@ -416,9 +413,10 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     def _begin_with(self, layout: Layout, theory: Theory | None) -> None:
         """Make the network that training begins with; the bias of its label is what ``default`` prefers."""
         units = "calibrated" if self._is_calibrated() else "paper"
+        theory = layout.understood(theory, target=self.target_, classes=self.classes_.tolist())
         self._begin(layout, theory, self.labels_, self.encoding, units)
         with torch.no_grad():
-            self.network_.label_bias.copy_(torch.as_tensor(_label_bias(self.default, self.classes_)))
+            self.network_.label_bias.copy_(torch.as_tensor(label_bias(self.default, self.classes_)))
 
     def _is_calibrated(self, *, fitted: bool = False) -> bool:
         """Return whether units of the knowledge are calibrated: the network's, or as parameters say."""
@@ -455,7 +453,9 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     def _read_data(self, table: Any, y: NDArray[Any], weights: Floats) -> tuple[Data, Ints]:
         """Return the rows of weight above 0 as training data, and their numbers."""
         numbers = np.flatnonzero(weights > 0)
-        atoms = read_atoms(table, self.layout_, dtype=self.dtype, strict=self._strict())[numbers]
+        atoms = read_atoms(table, self.layout_, dtype=self.dtype, strict=self._strict(), odd=self.odd_cells)[
+            numbers
+        ]
         kinds = np.searchsorted(self.classes_, y[numbers]).astype(np.int64)
         return self._data(self._rows(atoms), kinds, weights[numbers]), numbers
 
@@ -508,7 +508,9 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     def _chunks(self, X: Any) -> Iterator[Floats]:
         """Yield the atoms of rows, dense, a bounded number at a time."""
         check_is_fitted(self)
-        atoms = read_atoms(read_table(self, X, reset=False), self.layout_, strict=self._strict())
+        atoms = read_atoms(
+            read_table(self, X, reset=False), self.layout_, strict=self._strict(), odd=self.odd_cells
+        )
         for part in (atoms[places] for places in slices(atoms.shape[0], PREDICTED_ROWS)):
             yield part if isinstance(part, np.ndarray) else part.toarray()
 
@@ -578,68 +580,7 @@ def prepare(classifier: LBMClassifier, examples: Examples) -> TrainingRun:
     return classifier._prepare(cost, data, np.arange(len(rows), dtype=np.int64))
 
 
-# --- classes and rows ----------------------------------------------------------------------------
-
-
-def _read_classes(
-    y: Any, sample_weight: Any, table: Any, *, known: NDArray[Any] | None = None
-) -> tuple[NDArray[Any], NDArray[Any], Floats]:
-    """Return classes of rows, the distinct ones, and weights, all checked.
-
-    With ``known``, classes that are not among these are an error.
-    """
-    if y is None:
-        raise ValueError("LBMClassifier requires y to be passed, but the target y is None")
-    check_consistent_length(table, y)
-    y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    try:
-        kinds = np.unique(y)
-    except TypeError:
-        raise ValueError(
-            "classes must be comparable, all numbers or all text: some of y is missing or mixed"
-        ) from None
-    if known is not None:
-        strange = np.setdiff1d(kinds, known)
-        if len(strange):
-            raise ValueError(f"y holds {strange[0]!r}, which is not among the classes {known.tolist()}")
-    weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
-    return y, kinds, weights
-
-
-def _target_name(target: str | None, y: Any) -> str:
-    """Return the name of the label atom: as given, else that of ``y``, else ``y``."""
-    if target is not None:
-        return target
-    name = getattr(y, "name", None)
-    return name if isinstance(name, str) and name else "y"
-
-
-def _label_bias(default: bool | float | Mapping[Any, float] | None, classes: NDArray[Any]) -> Floats:
-    """Return where the bias of the label atoms begins, shape (labels,), for a closed-world preference."""
-    two = len(classes) == 2
-    bias = np.zeros(1 if two else len(classes))
-    if default is None or default is False:
-        return bias
-    if isinstance(default, Mapping):
-        worth = np.zeros(len(classes))
-        for kind, weight in default.items():
-            found = np.flatnonzero(classes == kind)
-            if not len(found):
-                raise ValueError(
-                    f"default= names {kind!r}, which is not among the classes {classes.tolist()}"
-                )
-            worth[found[0]] = weight
-        return worth[1:] - worth[:1] if two else worth
-    if not two:
-        raise ValueError(
-            f"default={default!r} is for two classes, got {len(classes)}: "
-            "give a dict such as {'none': 1.0} that says which class is preferred, and how much"
-        )
-    bias[0] = -(DEFAULT_WEIGHT if default is True else float(default))
-    return bias
+# --- rows ---------------------------------------------------------------------------------------
 
 
 def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, ...]:
@@ -662,7 +603,8 @@ def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, .
             seen = ~np.isnan(np.array(list(columns.values())).reshape(-1, len(part))).any(axis=0)
             true = holds(statement.formula, {name: values == 1 for name, values in columns.items()})
             found[number] += numbers[part[seen & ~np.broadcast_to(true, len(part))]].tolist()
-    return tuple(Broken(str(s), tuple(mine)) for s, mine in zip(hard, found, strict=True) if mine)
+    said = [str(plain(statement.formula)) for statement in hard]
+    return tuple(Broken(text, tuple(mine)) for text, mine in zip(said, found, strict=True) if mine)
 
 
 def _tied_classes(network: Network, x: Floats) -> Bools:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import compile_knowledge
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.encoder import TableEstimator, column_names
+from lbm.training.data.names import plain
 from lbm.training.data.rows import Rows
 from lbm.training.data.table import Layout, fit_layout
 
@@ -52,6 +53,7 @@ class Learner(TableEstimator):
     l1: float = 0.0
     l2: float = 0.05
     encode: str = "auto"
+    odd_cells: str = "text"
     names: Sequence[str] | None = None
     dtype: str = "float32"
     device: str = "cpu"
@@ -73,14 +75,16 @@ class Learner(TableEstimator):
             among = np.bincount(known.owner, lengths[known.unit], minlength=len(final))
             sums = np.bincount(known.owner, total[known.unit], minlength=len(final))
             final = np.where(among > 0, sums / np.maximum(among, 1), final)
-        texts = [str(statement) for statement in known.statements]
+        texts = [str(replace(each, formula=plain(each.formula))) for each in known.statements]
         rows = zip(texts, known.initial.tolist(), final.tolist(), known.fixed.tolist(), strict=True)
         return tuple(Confidence(*row) for row in rows)
 
     def _lay_out(self, table: Any, theory: Theory | None, *, drop: bool) -> Layout:
         """Return how the columns of a table become atoms."""
         columns = column_names(self, table, self.names)
-        return fit_layout(table, columns, mentioned_atoms(theory), encode=self.encode, drop=drop)
+        return fit_layout(
+            table, columns, mentioned_atoms(theory), encode=self.encode, drop=drop, odd=self.odd_cells
+        )
 
     def _begin(
         self,

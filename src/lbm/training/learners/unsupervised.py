@@ -76,6 +76,9 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
     encode
         ``auto``: columns that hold other values than 0, 1 and NaN pass through an encoder, and knowledge may
         mention thresholds and categories of its own. ``never``: they are an error.
+    odd_cells
+        Of a few cells in a column of numbers that are something else: ``text`` or ``missing``, see
+        :class:`LBMClassifier`.
     names
         Names of the columns of an array; by default ``x0``, ``x1``, ... A DataFrame brings its own.
     dtype, device
@@ -148,8 +151,8 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
         if not layout.atoms:
             raise ValueError(f"expected a column with two values, got none in {table.shape[0]} sample(s)")
         self.seed_ = draw_seed(self.random_state)
-        self._begin(layout, theory)
-        rows = self._rows(read_atoms(table, layout, dtype=self.dtype))
+        self._begin(layout, layout.understood(theory))
+        rows = self._rows(read_atoms(table, layout, dtype=self.dtype, odd=self.odd_cells))
         self.network_.start_at(*count_values(rows))
         self._progress = begin(self.network_)
         self._chains: Tensor | None = None
@@ -255,7 +258,7 @@ class LogicalRBM(TransformerMixin, Learner):  # type: ignore[misc]  # scikit-lea
     # -- inside --
 
     def _read(self, X: Any, dtype: str) -> Any:
-        return read_atoms(read_table(self, X, reset=False), self.layout_, dtype=dtype)
+        return read_atoms(read_table(self, X, reset=False), self.layout_, dtype=dtype, odd=self.odd_cells)
 
     def _each(self, X: Any, ways: int, value: Callable[[FilledRows], Tensor]) -> Floats:
         """Return ``value`` of every row, a bounded number of rows at a time, in double precision."""

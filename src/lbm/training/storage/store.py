@@ -112,6 +112,8 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
     } | _pack_knowledge(network.knowledge)
     told = ("knowledge", "units")  # elsewhere in the file
     given = {name: value for name, value in classifier.get_params(deep=False).items() if name not in told}
+    if given["odd_cells"] == "text":  # files are older than that option, and keep their bytes
+        del given["odd_cells"]
     given["device"] = "cpu"
     kind = "str" if classes.dtype.kind == "U" else classes.dtype.name
     if not isinstance(given["random_state"], (int, np.integer)):

@@ -61,7 +61,13 @@ def rows_for(classifier: LBMClassifier, table: TableFile) -> Iterator[tuple[Any,
     from lbm.training.data.examples import read_rows
 
     classes = classifier.classes_.tolist()
-    return read_rows(table, classifier.layout_, target=classifier.target_, classes=classes)
+    return read_rows(
+        table,
+        classifier.layout_,
+        target=classifier.target_,
+        classes=classes,
+        odd=classifier.odd_cells,
+    )
 
 
 @contextmanager

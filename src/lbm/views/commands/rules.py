@@ -62,7 +62,7 @@ def extract_theory(
 
         write_whole(out, [f"{found}\n"])
     if as_json:
-        shared.say_json({**found.to_dict(), "theory": str(found.theory)})
+        shared.say_json(found.to_dict())
     elif out is None:
         shared.say(str(found))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -47,6 +48,14 @@ class TrainingOptions:
     hard: Annotated[
         bool, Option("--hard", help="Rules without a weight are hard: no data outweigh them.")
     ] = False
+    odd_cells: Annotated[
+        str,
+        shared.one_of(
+            ("text", "missing"),
+            "--odd-cells",
+            "What a few cells are that are no numbers in a column of them.",
+        ),
+    ] = "text"
     units: Annotated[
         str,
         shared.one_of(
@@ -116,7 +125,7 @@ def train_model(
         from lbm.training.storage.store import save_model
 
         with learning.plainly():
-            examples = _read(data, target, theory)
+            examples = _read(data, target, theory, training.odd_cells)
             classifier = LBMClassifier(knowledge=theory, target=target, random_state=seed, **asdict(training))
             run = prepare(classifier, examples)
     kept = checkpoint_path(output)
@@ -136,13 +145,17 @@ def train_model(
         shared.say(*_lines(facts))
 
 
-def _read(data: str, target: str, theory: Theory | None) -> Examples:
+def _read(data: str, target: str, theory: Theory | None, odd: str) -> Examples:
     from lbm.knowledge.formula import atoms_of
     from lbm.training.data.examples import read_examples
 
     mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
-    with learning.opened(data) as table:
-        return read_examples(table, target, mentioned=mentioned)
+    with learning.opened(data) as table, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        found = read_examples(table, target, mentioned=mentioned, odd=odd)
+    for warning in told:
+        shared.warn(str(warning.message).replace("odd_cells='missing'", "--odd-cells missing"))
+    return found
 
 
 # --- while it runs -------------------------------------------------------------------------------
