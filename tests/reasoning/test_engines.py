@@ -167,14 +167,14 @@ def test_cp_sat_says_what_brute_force_says():
 
 def test_toulbar2_says_what_brute_force_says(capfd):
     pytest.importorskip("pytoulbar2")
-    from lbm.reasoning.solvers.toulbar2 import Network, Translator, cells_of, solve
+    from lbm.reasoning.solvers.toulbar2 import CostNetwork, Translator, cells_of, solve
 
     rng = random.Random(3)
     for _ in range(150):
         theory = random_theory(rng)
         demands = Problem(theory).demands()
         header = {**aside.header_of(demands), "number": 0}
-        network = Network(cells_of(header["groups"], header["variables"]), header["upper"])
+        network = CostNetwork(cells_of(header["groups"], header["variables"]), header["upper"])
         for demand in zip(*rows_and_columns(demands), strict=True):
             row, weight, low, high = demand
             network.add(row, low, high, weight)
@@ -200,7 +200,7 @@ def test_what_toulbar2_has_no_room_for_is_declined(monkeypatch):
 
     monkeypatch.setattr(toulbar2, "CELLS", 10)
     demands = Problem(Theory(["exactly(1, a, b, c, d)", "exactly(1, e, f, g, h)", "~a | ~e"])).demands()
-    network = toulbar2.Network(toulbar2.cells_of(demands.groups, demands.clauses.variables), 9)
+    network = toulbar2.CostNetwork(toulbar2.cells_of(demands.groups, demands.clauses.variables), 9)
 
     def add():
         for row, weight, low, high in zip(*rows_and_columns(demands), strict=True):

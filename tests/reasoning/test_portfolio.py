@@ -129,9 +129,9 @@ def guests(monkeypatch):
     asked = []
     monkeypatch.setattr(engines, "find_spec", lambda _: True)
     monkeypatch.setattr(routes, "SOON", 0.0)
-    monkeypatch.setattr(panel, "_RESTART", (0.0, 0.0))
+    monkeypatch.setattr(panel, "RESTART", (0.0, 0.0))
     monkeypatch.setattr(invited, "SOON", 0.0)
-    monkeypatch.setattr(invited, "_SECOND", 0.0)
+    monkeypatch.setattr(invited, "SECOND", 0.0)
 
     @contextmanager
     def demanded(module, demands, **options):

@@ -23,7 +23,9 @@ LITERALS: Final = {CP_SAT: 2_000_000, TOULBAR2: 1_000_000}
 SOON: Final = 0.1
 """Seconds after which those join that fit a problem best; what is settled by then needs none of them."""
 
-_SECOND: Final = 0.25  # seconds after which the others do
+SECOND: Final = 0.25
+"""Seconds after which the others do."""
+
 _THIRD: Final = 1.0  # seconds after which those do that are only there for the proof
 _MANY: Final = 3  # values of a group from which on it is more than a formula of two atoms
 _SHARE: Final = 0.3  # of the atoms that such groups hold where they are what a problem is made of
@@ -68,7 +70,7 @@ def guests_of(demands: Demands, names: frozenset[str], jobs: int = 1) -> Guests:
     valued = len(held) >= _SHARE * clauses.variables
     order = [TOULBAR2, CP_SAT] if valued or loose else [CP_SAT, TOULBAR2]
     first = SOON if RC2 in names else 0.0
-    times = [_SECOND, _THIRD] if loose or valued else [first, _SECOND]
+    times = [SECOND, _THIRD] if loose or valued else [first, SECOND]
     if valued:
         times[0] = first
     threads = 1 if loose or valued else max(2, min(jobs if jobs > 0 else cpu_count() or 1, 8))

@@ -17,12 +17,14 @@ from lbm.reasoning.budget import SPENT, Budget, now
 from lbm.reasoning.search.engines import CP_SAT, TOULBAR2
 from lbm.reasoning.solvers.aside import Answers, Message
 
+RESTART: Final = (2.0, 2.0)
+"""Seconds of a first search, and times as long as the last one took, before an engine begins again."""
+
 _BLINK: Final = 0.01  # seconds between looks from one engine to the next while all are silent
 _YOUNG: Final = 1.5  # seconds that every engine has before it is asked what it brings
 _LATELY: Final = 0.4  # of the time since it was asked: what it brought since then was not long ago
 _SLICE: Final = 0.25  # seconds of the first turn of those that bring nothing
 _LONGER: Final = 1.2  # times as long is the next
-_RESTART: Final = (2.0, 2.0)  # seconds of a first search, and times as long as the last one, before the next
 
 
 @dataclass(eq=False)
@@ -70,7 +72,7 @@ class Asked:
     begun: float = field(default_factory=now)
     moved: float = field(default_factory=now)
     started: float = field(default_factory=now)
-    due: float = field(default_factory=lambda: now() + _RESTART[0])
+    due: float = field(default_factory=lambda: now() + RESTART[0])
 
     def end(self) -> None:
         """Take the question back."""
@@ -94,7 +96,7 @@ class Asked:
         """Take down that it has proven something, and so is past its preparations."""
         if not self.spoke:
             self.spoke, moment = True, now()
-            self.due = max(self.due, moment + max(_RESTART[0], _RESTART[1] * (moment - self.started)))
+            self.due = max(self.due, moment + max(RESTART[0], RESTART[1] * (moment - self.started)))
 
     def lively(self, moment: float) -> bool:
         """Return whether it has brought something new not long ago, or has only begun."""
@@ -186,7 +188,7 @@ class Panel:
         self.asked.remove(engine)
         found = self.join(engine.name, question)
         found.bound, found.gave, found.upper, found.moved = engine.bound, engine.gave, upper, engine.moved
-        found.due = moment + max(_RESTART[0], _RESTART[1] * (moment - engine.started))
+        found.due = moment + max(RESTART[0], RESTART[1] * (moment - engine.started))
         found.begun, found.favoured = engine.begun, engine.favoured
 
     def drop(self, engine: Asked, why: str) -> None:

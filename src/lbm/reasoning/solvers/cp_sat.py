@@ -85,13 +85,13 @@ def _module() -> Any:
     """Return the module of CP-SAT, without waiting for pandas, of which nothing is used."""
     import types
 
-    class Absent(types.ModuleType):
+    class Unneeded(types.ModuleType):
         def __getattr__(self, name: str) -> Any:
             if name.startswith("__"):
                 raise AttributeError(name)
             return object
 
-    sys.modules["pandas"] = Absent("pandas")
+    sys.modules["pandas"] = Unneeded("pandas")
     try:
         from ortools.sat.python import cp_model
     except Exception:  # noqa: BLE001 - a version that does use it
@@ -172,7 +172,7 @@ def solve(
 
     callback: Any = cp.CpSolverSolutionCallback
 
-    class Telling(callback):  # type: ignore[misc]
+    class Reporter(callback):  # type: ignore[misc]
         """Say every better world as it comes."""
 
         def on_solution_callback(self) -> None:
@@ -207,7 +207,7 @@ def solve(
         others.stops, others.due = False, time.monotonic() + max(_FIRST, _AGAIN * took)
         begun = time.monotonic()
         others.solver = solver
-        status = solver.solve(model, Telling())
+        status = solver.solve(model, Reporter())
         others.solver = None
         took = time.monotonic() - begun
         if others.stops and status not in (cp.OPTIMAL, cp.INFEASIBLE):

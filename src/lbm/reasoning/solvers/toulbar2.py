@@ -97,7 +97,7 @@ class Translator:
         return "".join(true)
 
 
-class Network:
+class CostNetwork:
     """Cost functions as they are collected: a table for each pair, and what is longer one by one."""
 
     def __init__(self, cells: list[list[int]], top: int) -> None:
@@ -203,7 +203,7 @@ def main() -> None:
         os.write(1, json.dumps({"number": header["number"], "kind": kind}).encode() + b"\n")
 
     try:
-        network = Network(cells_of(header["groups"], header["variables"]), header["upper"])
+        network = CostNetwork(cells_of(header["groups"], header["variables"]), header["upper"])
         for row, weight, low, high in zip(rows_of(literals), weights, lows, highs, strict=True):
             network.add(row, low, high, weight)
         solve(network, header["seed"])
@@ -225,7 +225,7 @@ def _end_with_caller() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def solve(network: Network, seed: int) -> None:
+def solve(network: CostNetwork, seed: int) -> None:
     """Let toulbar2 search; it says itself what it finds."""
     import pytoulbar2
 
