@@ -39,7 +39,7 @@ COMPILING = 25.0  # seconds for KLay's compiler
 
 
 def steps(sides: dict[str, Callable[[], Any]], again: int) -> dict[str, dict[str, float]]:
-    """Return the least and the median milliseconds of a step of each side; they take turns, ten steps each."""
+    """Return the least and the median milliseconds of a step of each side; they take turns of ten steps."""
     took: dict[str, list[float]] = {side: [] for side in sides}
     for _ in range(-(-again // TURN)):
         for side, step in sides.items():
@@ -143,7 +143,7 @@ def addition(digits: int, again: int) -> Row:
     inputs = [tuple(digit_atoms(name, place, mark)) for name in "xy" for place in range(digits)]
     queries = [tuple(digit_atoms("s", place, mark)) for place in range(digits)]
     begun = time.process_time()
-    layer = lbm.nn.LogicLayer(theory, inputs=inputs, queries=[*queries, f"{mark}carry{digits}"])
+    layer = lbm.nn.LogicLayer(theory, inputs=inputs, queries=[*queries, f"{mark}carry{digits}"], seconds=None)
     compiling = time.process_time() - begun
     torch.manual_seed(digits)
     logits = torch.randn(ROWS, 20 * digits).requires_grad_()
