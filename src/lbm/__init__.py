@@ -37,6 +37,9 @@ _HOMES = {
 }
 """The module of every name."""
 
+_PACKAGES = {"nn": "lbm.nn"}
+"""Names that are modules themselves, and need an extra."""
+
 __all__ = [
     "AtomEncoder",
     "Formula",
@@ -67,6 +70,7 @@ __all__ = [
     "log_probability",
     "marginals",
     "models",
+    "nn",
     "parse",
     "sample",
     "save",
@@ -79,7 +83,7 @@ __all__ = [
 if TYPE_CHECKING:
     from typing import Any
 
-    from lbm import datasets
+    from lbm import datasets, nn
     from lbm.knowledge.formula import Formula, atleast, atmost, atom, exactly, holds, iff
     from lbm.knowledge.parser import parse
     from lbm.knowledge.theory import Theory
@@ -119,7 +123,7 @@ def _home(name: str) -> Any:
     from importlib import import_module
 
     try:
-        return import_module(_HOMES[name])
+        return import_module(_PACKAGES.get(name) or _HOMES[name])
     except ImportError as error:
         from lbm.errors import MissingExtra
 
@@ -136,6 +140,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module("lbm.datasets")
+    if name == "nn":
+        return _home(name)
     if name in _HOMES:
         value = getattr(_home(name), name)
         globals()[name] = value

@@ -40,6 +40,7 @@ PIECES: Final = {
     "lanes int32 uint32": "chains, long formulae, whole weights",
     "lanes float64 uint32": "chains, long formulae, other weights",
     "exact": "elimination and circuits",
+    "sums": "layers",
     "dense": "block Gibbs",
     "relations": "orders of examples",
 }
@@ -52,6 +53,7 @@ _ENGINE: Final = Path(__file__).parents[1] / "engine"  # where most kernels are,
 _SOURCES: Final = (  # that hold kernels
     Path(__file__).with_name("compiled.py"),
     Path(__file__).parents[1] / "exact" / "programs.py",
+    Path(__file__).parents[1] / "exact" / "sum_loops.py",
     *(
         _ENGINE / f"{name}.py"
         for name in (

@@ -156,6 +156,19 @@ def _exact() -> None:
         circuit_sums(circuit, np.ones((1, 2, 2)), down=down)
 
 
+def _sums() -> None:
+    from lbm.knowledge.theory import Theory
+    from lbm.reasoning.exact.sums import layered
+
+    form = layered(Theory.parse("1: a -> b\n2: b"), [("a",), ("b",)], 1)
+    for down in (False, True):
+        form.program.run(np.zeros((2, 1)), np.zeros(len(form.masks)), down=down)
+    form.program.run(
+        np.full((2, 1), np.inf), np.zeros(len(form.masks)), np.zeros((2, 2), np.int64), down=True
+    )
+    form.program.worlds(np.zeros((2, 1)), np.zeros(len(form.masks)))
+
+
 def _dense() -> None:
     from lbm.reasoning.engine.dense import gibbs
 
@@ -182,6 +195,7 @@ _CALLS: Final[dict[str, Callable[..., None]]] = {
     "sliced": _sliced,
     "energy": _energy,
     "exact": _exact,
+    "sums": _sums,
     "dense": _dense,
     "relations": _relations,
 }

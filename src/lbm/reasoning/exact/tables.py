@@ -111,6 +111,19 @@ class _Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class TableStep:
+    """What the formulae of a component say where a variable is summed out, before any message comes in.
+
+    ``scope``: the variable, then its neighbours, those first that go first; ``allowed``: which of their
+    values hard formulae allow, an axis each; ``scores``: what soft ones score there, None: nothing.
+    """
+
+    scope: tuple[int, ...]
+    allowed: Bools
+    scores: Array | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Swept:
     logs: Floats  # of the sum over all worlds, for each row
     steps: list[_Summed]
@@ -159,6 +172,28 @@ class Tables:
         found = copy(self)
         found.budget = budget
         return found
+
+    def steps(self) -> Iterator[TableStep]:
+        """Yield what is said where each variable goes, in turn."""
+        of: dict[int, list[TableCell]] = {variable: [] for variable in self.order}
+        for cell in self.cells.cells:
+            of[self._sorted(cell)[0]].append(cell)
+        for variable in self.order:
+            self.budget.tick()
+            scope = (variable, *self.scopes[variable])
+            whole = tuple([self.sizes[v] for v in scope])
+            allowed = np.ones(whole, bool)
+            scores: Array | None = None
+            for cell in of[variable]:
+                met = self._sorted(cell)
+                shape = [self.sizes[v] if v in met else 1 for v in scope]
+                if cell.allowed is not None:
+                    allowed &= self._axes(cell, cell.allowed).reshape(shape)
+                if cell.scores is not None:
+                    if scores is None:
+                        scores = np.zeros(whole, self.component.numbers)
+                    scores += self._axes(cell, cell.scores).reshape(shape)
+            yield TableStep(scope, allowed, scores)
 
     # -- questions --
 

@@ -1,4 +1,4 @@
-"""Files of every kind: theories, machines and trained models, told apart by how they begin.
+"""Files of every kind: theories, machines, trained models and layers, told apart by how they begin.
 
 What a file claims to be decides who reads it, and whoever reads it checks all of it. Nothing here loads torch
 or scikit-learn before a file has turned out to be a trained model.
@@ -17,6 +17,7 @@ from lbm.knowledge.packed import bare_name, is_packed
 from lbm.machine.files import KINDS, MAX_HEADER, shown
 
 if TYPE_CHECKING:
+    import lbm
     from lbm.knowledge.theory import Theory
     from lbm.machine.rbm import Machine
     from lbm.training.learners.classifier import LBMClassifier
@@ -25,14 +26,14 @@ _THEORIES: Final = (".lbm", ".cnf", ".wcnf", ".uai", ".nnf", ".ddnnf", ".sdd")
 
 
 def load(path: str | Path) -> Any:
-    """Read a theory, a machine or a trained model from a file; what it begins with says which.
+    """Read a theory, a machine, a trained model or a layer from a file; what it begins with says which.
 
     Returns
     -------
-    Theory, Machine or LBMClassifier
-        A theory is read in any format, by the ending of its name or by a line that gives it away. Only a
-        trained model needs the extra ``train``. Nothing that a file says is ever run, and a file that is
-        none of these, or is damaged, is one clear error.
+    Theory, Machine, LBMClassifier or LogicLayer
+        A theory is read in any format, by the ending of its name or by a line that gives it away. Only
+        trained models and layers need the extra ``train``. Nothing that a file says is ever run, and a file
+        that is none of these, or is damaged, is one clear error.
 
     Examples
     --------
@@ -58,6 +59,10 @@ def load(path: str | Path) -> Any:
             from lbm import load_model  # through the door, which names the extra where it is missing
 
             return load_model(path)
+        if kind == "lbm-layer":
+            import lbm  # that room comes later
+
+            return lbm.nn.load_layer(path)
         if kind is None:
             _refuse(path, "a safetensors file that is not of lbm, or is damaged: save it again with lbm.save")
         _refuse(path, KINDS[kind])
@@ -76,12 +81,12 @@ def load(path: str | Path) -> Any:
         _refuse(path, f"a file that ends in {ending}: let it end in .lbm, .cnf or .wcnf if it is a theory")
 
 
-def save(thing: Theory | Machine | LBMClassifier, path: str | Path) -> None:
-    """Write a theory, a machine or a fitted classifier to a file, whole or not at all.
+def save(thing: Theory | Machine | LBMClassifier | lbm.nn.LogicLayer, path: str | Path) -> None:
+    """Write a theory, a machine, a fitted classifier or a layer to a file, whole or not at all.
 
     The ending of the name says in which format a theory is written: ``.lbm``, ``.cnf``, ``.wcnf`` or, as a
-    circuit, ``.nnf``. A machine or a classifier may have any name but one of these. The same thing gives the
-    same bytes.
+    circuit, ``.nnf``. A machine, a classifier or a layer may have any name but one of these. The same thing
+    gives the same bytes.
 
     Parameters
     ----------
@@ -103,8 +108,9 @@ def save(thing: Theory | Machine | LBMClassifier, path: str | Path) -> None:
         return
     from lbm.machine.rbm import Machine
 
-    # Where no classifier was imported, none can be given: torch is not loaded to find that out.
+    # Where no classifier or layer was imported, none can be given: torch is not loaded to find that out.
     learners = sys.modules.get("lbm.training.learners.classifier")
+    layers = sys.modules.get("lbm.nn")
     if isinstance(thing, Machine):
         from lbm.machine.store import save as save_machine
 
@@ -115,9 +121,12 @@ def save(thing: Theory | Machine | LBMClassifier, path: str | Path) -> None:
 
         _refuse_theory_ending(path, "a trained model")
         save_model(thing, path)
+    elif layers is not None and isinstance(thing, layers.LogicLayer):
+        _refuse_theory_ending(path, "a layer")
+        layers.save_layer(thing, path)
     else:
         raise TypeError(
-            f"expected a Theory, a Machine or a fitted LBMClassifier, got {shown(thing)}; "
+            f"expected a Theory, a Machine, a fitted LBMClassifier or a LogicLayer, got {shown(thing)}; "
             f"a formula is saved as lbm.Theory([formula])"
         )
 

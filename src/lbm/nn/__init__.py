@@ -1,0 +1,7 @@
+"""Theories as layers on deep networks (neurosymbolic layers): needs the extra ``train``."""
+
+from lbm.nn.layer import LogicLayer
+from lbm.nn.outcome import AtomChances, LogicOutput
+from lbm.nn.store import load_layer, save_layer
+
+__all__ = ["AtomChances", "LogicLayer", "LogicOutput", "load_layer", "save_layer"]

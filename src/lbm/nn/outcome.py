@@ -1,0 +1,224 @@
+"""What a layer found for a batch: each answer is worked out when it is asked for, and once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from lbm.errors import UnknownAtom
+from lbm.nn.compiled import CompiledLayer, Run
+from lbm.nn.inside import Slope, Summed
+from lbm.nn.named import matching
+from lbm.nn.reasons import Reasons, reasons_of
+
+
+class AtomChances:
+    """How likely atoms are true in each row: by name, by pattern, or all as ``table``, shape (rows, names).
+
+    >>> found = AtomChances(("a", "d(0)", "d(1)"), torch.tensor([[0.5, 0.25, 0.75]]))
+    >>> found["a"].tolist(), found["d(*)"].tolist()
+    ([0.5], [[0.25, 0.75]])
+    """
+
+    def __init__(self, names: Sequence[str], table: Tensor) -> None:
+        self.names, self.table = tuple(names), table
+        self._place = {name: i for i, name in enumerate(self.names)}
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Return the chances of one atom, shape (rows,), or of those of a pattern, (rows, atoms)."""
+        if name in self._place:
+            return self.table[:, self._place[name]]
+        found = matching(name, self.names) if "*" in name or "?" in name else []
+        if not found:
+            raise UnknownAtom(name, self.names, "layer")
+        return self.table[:, [self._place[each] for each in found]]
+
+    def __repr__(self) -> str:
+        return f"AtomChances of {len(self.names)} atoms in {len(self.table)} rows"
+
+
+class LogicOutput:
+    """A batch of logits, as the theory of a layer sees it.
+
+    Values and derivatives are exact. What is a number a row has the type of the logits and goes into a loss;
+    ``marginals``, ``best`` and ``sample`` have no derivatives. Rows in which logits contradict the hard
+    formulae have -inf as log-probability and derivatives of 0, and the layer warns of them once.
+    """
+
+    def __init__(self, layer: CompiledLayer, logits: Tensor, weights: Tensor) -> None:
+        self.layer, self.logits, self.weights = layer, logits, weights
+        kind = torch.float32 if logits.device.type == "mps" else torch.float64
+        self._inside = logits.detach().to(kind).contiguous()
+        self._weights = weights.detach().to(self._inside)
+
+    def __len__(self) -> int:
+        return len(self.logits)
+
+    # -- numbers a row --
+
+    def log_prob(self, target: Tensor | None = None) -> Tensor:
+        """Return log P(queries have these values | theory, logits), shape (rows,).
+
+        Parameters
+        ----------
+        target
+            Shape (rows, queries), or (rows,) for one query: the number of the true atom of a group, else
+            true or false; -1 stands for a value that is not known. Without queries there is none: the
+            answer is :attr:`log_kept`.
+        """
+        if not self.layer.queries:
+            if target is not None:
+                raise ValueError("expected no target, since the layer has no queries; log_prob() is log_kept")
+            return self.log_kept
+        if target is None:
+            raise ValueError("expected a target: the values of the queries")
+        return self._given(self.layer.told_queries(target, len(self), self._inside.device))
+
+    def log_likelihood(self, labels: Tensor) -> Tensor:
+        """Return log P(inputs have these values | theory, logits), shape (rows,).
+
+        Over all values of the inputs, the probabilities sum to 1, and those that break a hard formula have
+        0: the outputs of the network, constrained.
+
+        Parameters
+        ----------
+        labels
+            Shape (rows, inputs): the number of the true atom of a group, else true or false; or (rows,
+            columns), true or false for each atom. -1 stands for a value that is not known.
+        """
+        return self._given(self.layer.told_inputs(labels, len(self), self._inside.device))
+
+    @cached_property
+    def log_kept(self) -> Tensor:
+        """Log P(the hard formulae can be kept), shape (rows,), where inputs are independent.
+
+        The probability, by the logits alone, of values that some model has; soft formulae and other atoms do
+        not count. ``-log_kept.mean()`` is the semantic loss.
+        """
+        run = self.layer.kept
+        found = self._summed(run, self._inside.new_zeros(run.marks), None)
+        value = found.logs.clamp(max=0.0)
+        slope = found.chances[:, : self._inside.shape[1]] - found.likely
+        self._warn(value)
+        return self._differentiable(value, slope, self._weights.new_zeros((len(value), len(self._weights))))
+
+    # -- worlds --
+
+    @cached_property
+    def marginals(self) -> AtomChances:
+        """P(atom | theory, logits) of all atoms; nan in rows that contradict the theory. No derivatives."""
+        run = self.layer.whole
+        found = self._summed(run, run.of(self._weights), None)
+        table = torch.where(torch.isneginf(found.logs)[:, None], torch.nan, found.chances)
+        return AtomChances(self.layer.atoms, table[:, self.layer.order].to(self.logits.dtype))
+
+    @cached_property
+    def best(self) -> Tensor:
+        """The most probable world of each row, shape (rows, atoms) as ``layer.atoms`` names them.
+
+        It always keeps the hard formulae. Of equal ones it is always the same. In rows that contradict the
+        theory, infinite logits count as very large ones.
+        """
+        return self._worlds(0, 0)[0]
+
+    def sample(self, k: int, *, generator: torch.Generator | None = None, seed: int | None = None) -> Tensor:
+        """Return ``k`` independent worlds of each row, shape (k, rows, atoms), in proportion to probability.
+
+        They depend on the seed alone, or are drawn from a generator of torch, by default its own.
+        """
+        if k < 0:
+            raise ValueError(f"expected a number of draws from 0 up, got {k}")
+        if seed is None:
+            seed = int(torch.randint(2**62, (1,), generator=generator).item())
+        elif generator is not None:
+            raise ValueError("expected a seed or a generator, got both")
+        if not k:
+            return torch.zeros((0, len(self), len(self.layer.atoms)), dtype=torch.bool)
+        return self._worlds(k, seed % 2**63)
+
+    # -- reasons --
+
+    def why(
+        self, row: int = 0, target: Tensor | Sequence[int] | int | None = None, *, most: int = 8
+    ) -> Reasons:
+        """Return what carries the answer in one row: hidden units by weight, or formulae and input values.
+
+        Where the hard formulae, with the queries' values if a ``target`` is given, have a strict DNF of few
+        cubes and nothing is soft, each cube is a hidden unit, and P(unit | theory, logits) is a softmax of
+        summed log-literals. Elsewhere soft formulae and input values have their probabilities, with the
+        target and without it.
+        """
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"expected a row among {len(self)}, got {row}")
+        told = None
+        if target is not None:
+            if not self.layer.queries:
+                raise ValueError("expected no target, since the layer has no queries")
+            told = self.layer.told_queries(torch.as_tensor(target).reshape(1, -1), 1, self._inside.device)
+        here = LogicOutput(self.layer, self.logits[row % len(self)][None].detach(), self.weights)
+        free = here._free
+        tied = (
+            free if told is None else here._summed(self.layer.lean, self.layer.lean.of(here._weights), told)
+        )
+        return reasons_of(self.layer, here._inside[0], told, free, tied, most)
+
+    # -- how --
+
+    @cached_property
+    def _free(self) -> Summed:
+        """Log Z and chances where nothing more is known."""
+        run = self.layer.lean
+        return self._summed(run, run.of(self._weights), None)
+
+    def _summed(self, run: Run, weights: Tensor, told: Tensor | None) -> Summed:
+        return run.run(self._inside, weights, told, plain=self.layer.plain)
+
+    def _given(self, told: Tensor) -> Tensor:
+        """Return log P(values that are told | theory, logits)."""
+        run, free = self.layer.lean, self._free
+        tied = self._summed(run, run.of(self._weights), told)
+        self._warn(free.logs)
+        columns = self._inside.shape[1]
+        possible = (free.logs > -torch.inf) & (tied.logs > -torch.inf)
+        value = torch.where(possible, tied.logs - free.logs, -torch.inf).clamp(max=0.0)
+        slope = torch.where(possible[:, None], tied.chances[:, :columns] - free.chances[:, :columns], 0.0)
+        more = torch.where(possible[:, None], tied.marks - free.marks, 0.0) @ run.incidence.to(self._inside)
+        return self._differentiable(value, slope, more)
+
+    def _differentiable(self, value: Tensor, by_logits: Tensor, by_weights: Tensor) -> Tensor:
+        possible = (value > -torch.inf)[:, None]
+        by_logits = torch.where(possible, by_logits, 0.0)
+        found: Tensor = Slope.apply(self.logits, self.weights, value, by_logits, by_weights)  # type: ignore[no-untyped-call]
+        return found
+
+    def _warn(self, logs: Tensor) -> None:
+        if self.layer.warned:
+            return
+        rows = torch.isneginf(logs).nonzero()[:, 0].tolist()
+        if rows:
+            self.layer.warned = True
+            message = (
+                f"logits contradict the hard formulae in {len(rows)} of {len(logs)} rows, the first of them "
+                f"row {rows[0]}: their log-probability is -inf, and their gradient 0 (said once)"
+            )
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+    def _worlds(self, draws: int, seed: int) -> Tensor:
+        """Return the best worlds, or draws, of all rows."""
+        run = self.layer.whole
+        logits = self._inside.cpu().numpy()
+        weights = run.of(self._weights).cpu().numpy()
+        possible = run.run.program.run(logits, weights, down=False)[0] > -torch.inf
+        if not possible.all():
+            bad = ~possible
+            logits = logits.copy()
+            sure = torch.isinf(torch.from_numpy(logits)).numpy()
+            finite = abs(logits[~sure]).max(initial=0.0)
+            logits[bad[:, None] & sure] = (logits[bad[:, None] & sure] > 0) * 2.0 - 1.0
+            logits[bad[:, None] & sure] *= 1e3 * (1.0 + min(float(finite), 1e12)) * logits.shape[1]
+        found = run.run.program.worlds(logits, weights, draws=draws, seed=seed)
+        return torch.from_numpy(found[:, :, self.layer.order.cpu().numpy()]).to(self.logits.device)
