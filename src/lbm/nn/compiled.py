@@ -15,7 +15,7 @@ from lbm.knowledge.formula import Formula, atom, atoms_of, iff
 from lbm.knowledge.parser import Statement, parse
 from lbm.knowledge.theory import Theory
 from lbm.nn.inside import Pass
-from lbm.nn.named import Asked, Choice, UnfitInputs, groups_of_theory, inputs_of, queries_of
+from lbm.nn.named import Choice, LayerQuery, UnfitInputs, groups_of_theory, inputs_of, queries_of
 from lbm.reasoning.answers import Result
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import take_apart
@@ -102,7 +102,7 @@ class CompiledLayer:
         found = groups_of_theory(self.base)
         self.inputs: tuple[Choice, ...] = inputs_of(inputs, self.theory, found if groups else [])
         self.columns = tuple(name for choice in self.inputs for name in choice)
-        self.queries: tuple[Asked, ...] = queries_of(queries, self.theory, found)
+        self.queries: tuple[LayerQuery, ...] = queries_of(queries, self.theory, found)
         self._form, self.lean = self._compiled(Budget.of(seconds))
 
     # -- how it is made --

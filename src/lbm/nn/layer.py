@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.nn.compiled import CompiledLayer, LayerPlan
-from lbm.nn.named import Asked, Choice
+from lbm.nn.named import Choice, LayerQuery
 from lbm.nn.outcome import LogicOutput
 
 
@@ -90,7 +90,7 @@ class LogicLayer(nn.Module):
         self.atoms: tuple[str, ...] = self.compiled.atoms
         self.inputs: tuple[Choice, ...] = self.compiled.inputs
         self.columns: tuple[str, ...] = self.compiled.columns
-        self.queries: tuple[Asked, ...] = self.compiled.queries
+        self.queries: tuple[LayerQuery, ...] = self.compiled.queries
         weights = [float(said.weight) for said in self.theory if said.weight is not None]
         self.weights = nn.Parameter(torch.tensor(weights, dtype=torch.float64))
 

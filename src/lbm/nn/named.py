@@ -16,7 +16,7 @@ Choice = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LayerQuery:
     """A query: a choice of atoms, or a formula, by the text it was given as."""
 
     text: str = field(compare=False)
@@ -83,17 +83,17 @@ def inputs_of(given: object, theory: Theory, groups: Sequence[Choice]) -> tuple[
     return tuple(found)
 
 
-def queries_of(given: object, theory: Theory, groups: Sequence[Choice]) -> tuple[Asked, ...]:
+def queries_of(given: object, theory: Theory, groups: Sequence[Choice]) -> tuple[LayerQuery, ...]:
     """Return the queries that were named: a pattern means groups and atoms, any other text a formula."""
     if given is None:
         return ()
     group_of = {name: group for group in groups for name in group}
-    found: list[Asked] = []
+    found: list[LayerQuery] = []
     for item in _items(given, "queries"):
         if isinstance(item, str) and _is_pattern(item):
             for choice in inputs_of([item], theory, groups):
                 text = item if len(choice) > 1 else choice[0]
-                found.append(Asked(text, choice))
+                found.append(LayerQuery(text, choice))
             continue
         if isinstance(item, tuple | list):
             (choice, *more) = inputs_of([item], theory, groups)
@@ -101,7 +101,7 @@ def queries_of(given: object, theory: Theory, groups: Sequence[Choice]) -> tuple
                 raise UnfitInputs(
                     f"expected the atoms of one group as a query, got {', '.join(map(str, item))}"
                 )
-            found.append(Asked(choice[0], choice))
+            found.append(LayerQuery(choice[0], choice))
             continue
         known = set(theory.atoms)
         if isinstance(item, str) and item.strip() and atom_name(item) in known:
@@ -117,9 +117,9 @@ def queries_of(given: object, theory: Theory, groups: Sequence[Choice]) -> tuple
                     raise UnknownAtom(other, theory.atoms)
             name = formula.label if formula.kind == "atom" else ""
         if name and name not in group_of:
-            found.append(Asked(name, (name,)))
+            found.append(LayerQuery(name, (name,)))
         else:
-            found.append(Asked(str(item), (), atom(name) if formula is None else formula))
+            found.append(LayerQuery(str(item), (), atom(name) if formula is None else formula))
     if not found:
         raise UnfitInputs("expected queries or None, which asks about the theory itself, got an empty list")
     return tuple(found)
