@@ -75,14 +75,15 @@ def main() -> None:
         out.write(json.dumps({"number": header["number"], "kind": kind, **parts}).encode() + b"\n")
 
     try:
+        _load()
         solve(rows_of(literals), weights, lows, highs, header, say, others)
     except (MemoryError, ImportError):
         say("failed")
     threading.Event().wait()  # until our caller has heard it
 
 
-def _module() -> Any:
-    """Return the module of CP-SAT, without waiting for pandas, of which nothing is used."""
+def _load() -> None:
+    """Load CP-SAT without waiting for pandas, of which nothing is used in this process."""
     import types
 
     class Unneeded(types.ModuleType):
@@ -93,11 +94,9 @@ def _module() -> Any:
 
     sys.modules["pandas"] = Unneeded("pandas")
     try:
-        from ortools.sat.python import cp_model
+        from ortools.sat.python import cp_model  # noqa: F401 - for `solve`
     except Exception:  # noqa: BLE001 - a version that does use it
         del sys.modules["pandas"]
-        from ortools.sat.python import cp_model
-    return cp_model
 
 
 def solve(
@@ -110,7 +109,9 @@ def solve(
     others: Others,
 ) -> None:
     """Say what CP-SAT finds out about demands."""
-    cp = _module()
+    from ortools.sat.python import cp_model
+
+    cp: Any = cp_model
     model = cp.CpModel()
     true = [model.new_bool_var("") for _ in range(header["variables"])]
     false = [~variable for variable in true]
