@@ -323,7 +323,8 @@ def _in_parts(rows: EvidenceRows) -> Iterator[tuple[slice, EvidenceRows, Ints]]:
 def _alike(values: Floats) -> tuple[Ints, Ints]:
     """Return the number of each row among the different ones, and where each of these is first."""
     bits = values.view(np.uint64)
-    keys = (bits * _ODD ** np.arange(1, bits.shape[1] + 1, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    low = bits + (bits >> np.uint64(48))  # the numbers that most cells are have none but their highest bits
+    keys = (low * _ODD ** np.arange(1, bits.shape[1] + 1, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[which] != np.arange(len(values)))
     if (bits[first[which[again]]] != bits[again]).any():  # two rows of one key
