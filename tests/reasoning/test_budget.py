@@ -86,3 +86,11 @@ def test_another_process_ends_at_the_same_time_of_day(counted_clock, monkeypatch
     counted_clock.time += 1000
     day[0] += 3
     assert pickle.loads(sent) == Budget(counted_clock.time + 7)
+
+
+def test_parts_of_a_budget_have_the_same_time_for_what_is_unsure(counted_clock):
+    budget = Budget.of(8).trying(2.0)
+    parts = budget.half(), budget.at_most(5), budget.part(0.1), budget.unless(lambda: False)
+    assert {part.unsure for part in parts} == {2.0}
+    assert NO_LIMIT.unsure == Budget.of(3).unsure == math.inf
+    assert NO_LIMIT.at_most(NO_LIMIT.unsure) == NO_LIMIT

@@ -19,7 +19,7 @@ from lbm.reasoning import problem, proof, reasoner
 from lbm.reasoning.answers import Proof
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact import buckets as tables
-from lbm.reasoning.exact import trees
+from lbm.reasoning.exact import trees, whole
 from lbm.reasoning.exact.apart import Component, take_apart
 from lbm.reasoning.exact.questions import Exact
 from lbm.reasoning.exact.whole import How
@@ -521,3 +521,77 @@ def test_side_by_side_they_say_what_looking_at_every_world_says(atoms, monkeypat
         theory = clauses(atoms, 5 * atoms, seed=seed, hard=1.0)
         known = any(theory.is_model(world) for world in worlds(theory.atoms))
         assert satisfy.prove(theory).satisfiable is known
+
+
+def wide(seed, *, soft):
+    """Return formulae over 100 atoms that neither tables nor circuits of a size in reach hold."""
+    rng = random.Random(seed)
+    names = [f"x{i}" for i in range(100)]
+    rows = [" | ".join(rng.choice(["", "~"]) + name for name in rng.sample(names, 3)) for _ in range(300)]
+    return Theory([(rng.randint(1, 4), row) for row in rows] if soft else rows)
+
+
+@pytest.mark.parametrize("soft", [True, False])
+def test_a_circuit_that_was_tried_in_vain_is_tried_again_with_more_time_only(
+    soft, counted_clock, monkeypatch
+):
+    tried = []
+
+    def in_vain(component, keep, budget):
+        tried.append(budget.left())
+        counted_clock.time += budget.left() + 1
+        budget.tick()
+
+    monkeypatch.setattr(whole.ByCircuit, "of", in_vain)
+    (component,) = take_apart(wide(7, soft=soft)).components
+    allowed = [(30.0, 2.0), (30.0, 2.0), (30.0, 5.0), (20.0, 5.0), (60.0, 5.0), (60.0, 60.0)]
+    for seconds, unsure in allowed:
+        with pytest.raises(NoAnswer):
+            whole.compiled(component, None, Budget.of(seconds).trying(unsure))
+    assert tried == pytest.approx([2.0, 5.0, 60.0] if soft else [30.0, 60.0])
+
+
+def test_a_circuit_that_was_no_longer_needed_is_tried_again(monkeypatch):
+    tried = []
+
+    def not_needed(component, keep, budget):
+        tried.append(component)
+        raise NoAnswer("another was first")
+
+    monkeypatch.setattr(whole.ByCircuit, "of", not_needed)
+    (component,) = take_apart(wide(8, soft=False)).components
+    for _ in range(2):
+        with pytest.raises(NoAnswer, match="another"):
+            whole.compiled(component, None, Budget.of(30))
+    assert len(tried) == 2
+
+
+def test_a_limit_that_a_circuit_passed_is_not_met_again(monkeypatch):
+    tried = []
+
+    def too_large(component, keep, budget):
+        tried.append(component)
+        raise TooManyWorlds("too many edges", MAX_EDGES=9)
+
+    monkeypatch.setattr(whole.ByCircuit, "of", too_large)
+    (component,) = take_apart(wide(9, soft=True)).components
+    for _ in range(3):
+        with pytest.raises(TooManyWorlds, match="passes 9") as caught:
+            whole.compiled(component, None, Budget.of(30))
+        assert (caught.value.limit, caught.value.value) == ("MAX_EDGES", 9)
+    assert len(tried) == 1
+
+
+def test_chains_begin_after_a_moment_where_mostly_soft_formulae_are_wide(monkeypatch):
+    seen = []
+
+    def in_vain(component, keep, budget):
+        seen.append(budget.left())
+        raise NoAnswer("in vain")
+
+    monkeypatch.setattr(whole.ByCircuit, "of", in_vain)
+    assert lbm.ask(wide(10, soft=True), "x0", seed=0, sweeps=64).method == "sampled"
+    with pytest.raises(NoAnswer):
+        lbm.ask(wide(11, soft=True), "x0", method="exact", seconds=20)
+    first, second = seen
+    assert first <= reasoner.UNSURE < 5 < second

@@ -30,7 +30,7 @@ from lbm.reasoning.solvers import aside, counters
 HEAD_START: Final = 0.05
 """Seconds that ours works alone."""
 
-PATIENCE: Final = 5.0
+PATIENCE: Final = 2.0
 """Seconds that the other engine is waited for where ours cannot answer and chains could."""
 
 MOST: Final = 600.0

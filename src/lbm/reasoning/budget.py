@@ -31,11 +31,13 @@ def now() -> float:
 class Budget:
     """Time for some work: up to ``deadline``, and no longer than until ``stop`` says that it is not needed.
 
-    ``limit`` is the one setting that all share: the deadline of a command.
+    ``unsure`` are the seconds that a part may have which is likely never to end, where another way to an
+    answer is left. ``limit`` is the one setting that all share: the deadline of a command.
     """
 
     deadline: float = math.inf
     stop: Stop | None = None
+    unsure: float = math.inf
 
     limit: ClassVar[float] = math.inf
 
@@ -90,6 +92,10 @@ class Budget:
     def at_least(self, seconds: float) -> Budget:
         """Return all of the time but so many seconds at least, needed or not."""
         return Budget(max(self.deadline, now() + seconds))
+
+    def trying(self, seconds: float) -> Budget:
+        """Return the same time, of which what is likely never to end has so many seconds."""
+        return replace(self, unsure=seconds)
 
     def unless(self, stop: Stop) -> Budget:
         """Return the same time for work that ``stop`` says is no longer needed."""

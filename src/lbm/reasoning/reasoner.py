@@ -93,6 +93,9 @@ SECONDS: Final = 60.0
 TRYING: Final = 10.0
 """Seconds that an exact answer is tried for where chains could give another."""
 
+UNSURE: Final = 1.0
+"""Seconds of these for a circuit of mostly soft formulae that are too wide for tables."""
+
 FEW: Final = 256
 """Models up to which the first ones are looked for by a SAT solver, and never counted."""
 
@@ -149,8 +152,8 @@ class _Asked:
     ) -> _T:
         """Return an exact answer or, if that is too much or not wanted, another one, told the reason.
 
-        Where both are allowed, the exact one has half of the time, and TRYING at most: what is hopeless shows
-        it late, and chains answer in seconds. It may be that of a rival.
+        Where both are allowed, the exact one has half of the time, TRYING at most, and UNSURE where it is
+        likely to fail: what is hopeless shows it late, and chains answer in seconds. A rival may be first.
         """
         note = ""
         if self.method in ("auto", "exact"):
@@ -158,7 +161,8 @@ class _Asked:
                 rival = rival or Rival(None, self.budget)
                 if self.method == "exact":
                     return rival.first(exactly, self.budget)
-                return rival.first(exactly, self.budget.half().at_most(TRYING), PATIENCE)
+                part = self.budget.half().at_most(TRYING).trying(UNSURE)
+                return rival.first(exactly, part, PATIENCE)
             except (TooManyWorlds, NoAnswer) as error:
                 if self.method == "exact":
                     raise

@@ -53,6 +53,8 @@ CHEAP: Final = 0.3
 
 _tables: Final = Known(16)
 _circuits: Final = Known(16)
+_tried: Final = Known(256)
+_MORE: Final = 1.1  # times as long as what was tried in vain, at least, to be tried again
 _PATIENCE: Final = 0.2  # seconds, beside those that tables would take, for a circuit instead of them
 _ENTRY: Final = 2e-8  # seconds that an entry of a table takes
 _WHOLE: Final = 2e-7  # the same, where entries are whole numbers of any size
@@ -404,8 +406,10 @@ def compiled(
     """Return tables or a circuit of a component, whichever is less work; restrictions: a circuit.
 
     Tables say beforehand how large they are; a circuit shows it as it is made. So tables that are small are
-    taken at once, and else a circuit is tried, for as long as tables would take if there are any.
-    ``counting``: whole numbers of any size are wanted, which take longer in tables.
+    taken at once, and else a circuit is tried, for as long as tables would take if there are any. Soft
+    formulae do not propagate: where most are, and there are no tables, a circuit is about as large, and has
+    the time that the budget gives to what is unsure. What was tried in vain is not tried again, unless there
+    is more time. ``counting``: whole numbers of any size are wanted, which take longer in tables.
     """
     circuit = circuit_given(component, keep, budget)
     if circuit is not None:
@@ -417,9 +421,14 @@ def compiled(
     seconds = 0.0 if tables is None else tables.work * (_WHOLE if counting else _ENTRY)
     if tables is not None and seconds <= CHEAP:
         return tables
+    if tables is not None:
+        part = budget.at_most(_PATIENCE + seconds)
+    elif len(component.soft) > len(component.hard):
+        part = budget.at_most(budget.unsure)
+    else:
+        part = budget
     try:
-        part = budget if tables is None else budget.at_most(_PATIENCE + seconds)
-        return circuit_of(component, keep, part).within(budget)
+        return _tried_once(component, keep, part).within(budget)
     except (TooManyWorlds, NoAnswer) as error:
         if tables is not None:
             budget.tick()
@@ -433,6 +442,33 @@ def compiled(
             f"passes {error.value} (limit {error.limit}): give more evidence, or sample",
             **{error.limit: error.value},
         ) from error
+
+
+@dataclass(slots=True)
+class _InVain:
+    """For how many seconds a circuit was tried in vain, and the limit that it passed, with its value."""
+
+    seconds: float = 0.0
+    limit: tuple[str, int] | None = None
+
+
+def _tried_once(component: Component, keep: frozenset[str] | None, budget: Budget) -> ByCircuit:
+    """Return a component as a circuit; raise at once where as much time was not enough before, or a limit."""
+    vain = _tried.get((component, _kept(component, keep)), _InVain)
+    seconds = budget.left()
+    if vain.limit is not None:
+        raise TooManyWorlds("a circuit of it was too large before", **dict([vain.limit]))
+    if seconds <= _MORE * vain.seconds:
+        raise NoAnswer("a circuit of it took more time before: allow more seconds")
+    try:
+        return circuit_of(component, keep, budget)
+    except TooManyWorlds as error:
+        vain.limit = error.limit, error.value
+        raise
+    except NoAnswer:
+        if budget.left() < 0:  # else it was no longer needed
+            vain.seconds = max(vain.seconds, seconds)
+        raise
 
 
 def _asked_for(component: Component, how: How) -> ByCubes | Blocks:
@@ -451,7 +487,7 @@ def _asked_for(component: Component, how: How) -> ByCubes | Blocks:
 
 def _all_asked(component: Component, keep: frozenset[str] | None) -> bool:
     """Return whether models themselves are asked for, not restrictions of them."""
-    return keep is None or keep.issuperset(component.atoms)
+    return _kept(component, keep) is None
 
 
 def _flat(component: Component, budget: Budget) -> ByCubes | None:
@@ -474,9 +510,14 @@ def tables_of(component: Component, budget: Budget) -> Tables:
 
 def circuit_of(component: Component, keep: frozenset[str] | None, budget: Budget) -> ByCircuit:
     """Return a component as a circuit; those of the last components are kept."""
-    kept = None if keep is None or keep.issuperset(component.atoms) else keep.intersection(component.atoms)
+    kept = _kept(component, keep)
     found = _circuits.get((component, kept), lambda: ByCircuit.of(component, kept, budget))
     return found.within(budget)
+
+
+def _kept(component: Component, keep: frozenset[str] | None) -> frozenset[str] | None:
+    """Return the atoms of a component that models are restricted to; None: they are not."""
+    return None if keep is None or keep.issuperset(component.atoms) else keep.intersection(component.atoms)
 
 
 def circuit_given(component: Component, keep: frozenset[str] | None, budget: Budget) -> ByCircuit | None:
