@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -51,9 +50,8 @@ def _side(numbers: int, rows: int) -> int:
 # --- tables ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TableProgram:
-    """Elimination of the variables of a component, one step for each.
+class TableProgram(NamedTuple):
+    """Elimination of the variables of a component, one step for each, as compiled loops take it.
 
     Attributes
     ----------
@@ -115,9 +113,7 @@ class TableProgram:
             seen[self.values[variable] : self.values[variable + 1]] = table
         logs, chances = np.zeros(rows), np.empty((number if down else 0, rows))
         side = _side(len(self.entries) + (len(self.value) if down else 0), rows)
-        layout = (self.steps, self.spots, self.entries, self.value)
-        program = (*layout, self.inputs, self.reads, self.places, self.values)
-        return (logs, chances) if _sweep(*program, weights, bounds, seen, logs, chances, side) else None
+        return (logs, chances) if _sweep(self, weights, bounds, seen, logs, chances, side) else None
 
 
 def table_program(
@@ -189,14 +185,7 @@ def _starts(sizes: Sequence[int]) -> Ints:
 
 @kernel(PIECE)
 def _sweep(
-    steps: Ints,
-    spots: Ints,
-    entries: Ints,
-    value: Ints,
-    inputs: Ints,
-    reads: Ints,
-    places: Ints,
-    values: Ints,
+    program: TableProgram,
     weights: Floats,
     bounds: Floats,
     seen: Floats,
@@ -206,24 +195,21 @@ def _sweep(
 ) -> bool:
     """Work out log Z of all rows and, if there is room for them, chances; False: numbers leave the range."""
     down = len(chances) > 0
-    sums = np.empty((len(entries) - 1, side))
-    products = np.empty((len(value) if down else 0, side))
-    reached = np.empty((len(entries) - 1 if down else 0, side))
+    number = len(program.entries) - 1
+    sums = np.empty((number, side))
+    products = np.empty((len(program.value) if down else 0, side))
+    reached = np.empty((number if down else 0, side))
     here, found = np.empty((len(seen), side)), np.empty((len(chances), side))
     for start in range(0, seen.shape[1], side):
         width = min(side, seen.shape[1] - start)
         for v in range(len(seen)):
             for row in range(width):
                 here[v, row] = seen[v, start + row]
-        if not _sum_up(
-            *(steps, spots, entries, value, inputs, reads, places, values, weights, bounds),
-            *(here, sums, products, logs[start : start + width], width),
-        ):
+        rows = logs[start : start + width]
+        if not _sum_up(program, weights, bounds, here, sums, products, rows, width):
             return False
         if down:
-            _hand_down(
-                *(steps, spots, entries, value, inputs, reads, places, sums, products, reached, found, width)
-            )
+            _hand_down(program, sums, products, reached, found, width)
             for v in range(len(chances)):
                 for row in range(width):
                     chances[v, start + row] = found[v, row]
@@ -232,14 +218,7 @@ def _sweep(
 
 @kernel(PIECE)
 def _sum_up(
-    steps: Ints,
-    spots: Ints,
-    entries: Ints,
-    value: Ints,
-    inputs: Ints,
-    reads: Ints,
-    places: Ints,
-    values: Ints,
+    program: TableProgram,
     weights: Floats,
     bounds: Floats,
     seen: Floats,
@@ -252,6 +231,8 @@ def _sum_up(
 
     log Z of each row is added to ``logs``.
     """
+    steps, spots, entries, value = program.steps, program.spots, program.entries, program.value
+    inputs, reads, places, values = program.inputs, program.reads, program.places, program.values
     lowest, highest = np.zeros(len(steps)), np.zeros(len(steps))  # bounds of the logarithms of its sums
     part = np.empty(width)
     for step in range(len(steps)):
@@ -327,13 +308,7 @@ def _sum_up(
 
 @kernel(PIECE)
 def _hand_down(
-    steps: Ints,
-    spots: Ints,
-    entries: Ints,
-    value: Ints,
-    inputs: Ints,
-    reads: Ints,
-    places: Ints,
+    program: TableProgram,
     sums: Floats,
     products: Floats,
     reached: Floats,
@@ -344,6 +319,8 @@ def _hand_down(
 
     ``reached`` is room for how likely the neighbours are that each sum stands for.
     """
+    steps, spots, entries, value = program.steps, program.spots, program.entries, program.value
+    inputs, reads, places = program.inputs, program.reads, program.places
     chances[:] = 0.0
     reached[:] = 0.0
     for step in range(len(steps) - 1, -1, -1):

@@ -9,7 +9,7 @@ floats are marked, and done again in logarithms.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,20 @@ PIECE: Final = "sums"
 TIMES, PLUS, MIXED = 0, 1, 2
 """Kinds of nodes: a product of slots, a sum of slots, and a sum of weighted products of slots."""
 
+
+class Nodes(NamedTuple):
+    """The arrays of :class:`lbm.reasoning.exact.sums.SumProgram` that loops go through, described there."""
+
+    starts: Ints
+    pairs: Ints
+    marks: Ints
+    kinds: Ints
+    terms: Ints
+    factors: Ints
+    slots: Ints
+    marked: Ints
+
+
 _TINY: Final = 1e-300  # less than any sum that is not 0
 _MOST: Final = 1e290  # more than any sum that is in range
 
@@ -33,14 +47,7 @@ _MOST: Final = 1e290  # more than any sum that is in range
 def sweep(
     logits: Floats,
     told: Ints,
-    starts: Ints,
-    pairs: Ints,
-    marks: Ints,
-    kinds: Ints,
-    terms: Ints,
-    factors: Ints,
-    slots: Ints,
-    marked: Ints,
+    nodes: Nodes,
     theta: Floats,
     roots: Ints,
     floors: Floats,
@@ -57,21 +64,21 @@ def sweep(
     ``told`` (rows, choices) or (0, 0), ``chances`` (rows, columns), ``flows`` (rows, marks); ``likely`` gets
     how likely columns are by their logits alone, (rows, columns that have one).
     """
-    rows, columns = len(logs), starts[-1]
-    first = 2 * columns + 2 * len(pairs)
+    rows, columns = len(logs), nodes.starts[-1]
+    size = 2 * columns + 2 * len(nodes.pairs) + len(nodes.kinds)
     down = len(chances) > 0
-    value = np.empty((first + len(kinds), side))
-    flow = np.empty((first + len(kinds) if down else 0, side))
+    value = np.empty((size, side))
+    flow = np.empty((size if down else 0, side))
     markflow = np.zeros((len(theta) if down else 0, side))
     part, room = np.empty(side), np.empty(side)
     for begin in range(0, rows, side):
         width = min(side, rows - begin)
-        _literals(logits, told, starts, value, begin, width)
+        _literals(logits, told, nodes.starts, value, begin, width)
         for column in range(likely.shape[1]):
             for row in range(width):
                 likely[begin + row, column] = value[2 * column + 1, row]
-        _shares(pairs, marks, theta, columns, value, logs[begin : begin + width], width)
-        _up(kinds, terms, factors, slots, marked, theta, first, value, part, room, width)
+        _shares(nodes.pairs, nodes.marks, theta, columns, value, logs[begin : begin + width], width)
+        _up(nodes, theta, value, part, room, width)
         for r in range(len(roots)):
             for row in range(width):
                 total = value[roots[r], row]
@@ -85,24 +92,8 @@ def sweep(
             for r in range(len(roots)):
                 for row in range(width):
                     flow[roots[r], row] += 1.0
-            _down(
-                *(
-                    kinds,
-                    terms,
-                    factors,
-                    slots,
-                    marked,
-                    theta,
-                    first,
-                    value,
-                    flow,
-                    markflow,
-                    part,
-                    room,
-                    width,
-                )
-            )
-            _unshare(pairs, marks, columns, value, flow, markflow, width)
+            _down(nodes, theta, value, flow, markflow, part, room, width)
+            _unshare(nodes.pairs, nodes.marks, columns, value, flow, markflow, width)
             for column in range(columns):
                 for row in range(width):
                     chances[begin + row, column] = min(flow[2 * column + 1, row], 1.0)
@@ -186,19 +177,17 @@ def _shares(
 
 @kernel(PIECE)
 def _up(
-    kinds: Ints,
-    terms: Ints,
-    factors: Ints,
-    slots: Ints,
-    marked: Ints,
+    nodes: Nodes,
     theta: Floats,
-    first: int,
     value: Floats,
     part: Floats,
     room: Floats,
     width: int,
 ) -> None:
     """Work out the number of each node from those of its parts, which stand before it."""
+    kinds, terms, factors = nodes.kinds, nodes.terms, nodes.factors
+    slots, marked = nodes.slots, nodes.marked
+    first = len(value) - len(kinds)
     for node in range(len(kinds)):
         here = value[first + node]
         start, end = terms[node], terms[node + 1]
@@ -246,13 +235,8 @@ def _up(
 
 @kernel(PIECE)
 def _down(
-    kinds: Ints,
-    terms: Ints,
-    factors: Ints,
-    slots: Ints,
-    marked: Ints,
+    nodes: Nodes,
     theta: Floats,
-    first: int,
     value: Floats,
     flow: Floats,
     markflow: Floats,
@@ -261,6 +245,9 @@ def _down(
     width: int,
 ) -> None:
     """Work out the chance that each slot takes part in a world: a sum divides its own among its terms."""
+    kinds, terms, factors = nodes.kinds, nodes.terms, nodes.factors
+    slots, marked = nodes.slots, nodes.marked
+    first = len(value) - len(kinds)
     for node in range(len(kinds) - 1, -1, -1):
         here = flow[first + node]
         start, end = terms[node], terms[node + 1]
@@ -322,14 +309,7 @@ def _unshare(
 def sweep_logs(
     logits: Floats,
     told: Ints,
-    starts: Ints,
-    pairs: Ints,
-    marks: Ints,
-    kinds: Ints,
-    terms: Ints,
-    factors: Ints,
-    slots: Ints,
-    marked: Ints,
+    nodes: Nodes,
     theta: Floats,
     roots: Ints,
     logs: Floats,
@@ -337,16 +317,13 @@ def sweep_logs(
     flows: Floats,
 ) -> None:
     """Do what :func:`sweep` does in logarithms, ``theta`` too; chances are 0 where no world is left."""
-    columns = starts[-1]
-    first = 2 * columns + 2 * len(pairs)
+    columns = nodes.starts[-1]
+    size = 2 * columns + 2 * len(nodes.pairs) + len(nodes.kinds)
     down = len(chances) > 0
-    value, flow = np.empty(first + len(kinds)), np.empty(first + len(kinds) if down else 0)
+    value, flow = np.empty(size), np.empty(size if down else 0)
     markflow = np.zeros(len(theta) if down else 0)
     for row in range(len(logs)):
-        logs[row] += _row_up(
-            *(logits, told, starts, pairs, marks, kinds, terms, factors, slots, marked, theta, row),
-            *(value, False),
-        )
+        logs[row] += _row_up(logits, told, nodes, theta, row, value, False)
         total = logs[row]
         for root in roots:
             total += value[root]
@@ -357,10 +334,7 @@ def sweep_logs(
             if total > -np.inf:
                 for root in roots:
                     flow[root] += 1.0
-                _row_down(
-                    *(pairs, marks, kinds, terms, factors, slots, marked, theta, columns, value, flow),
-                    markflow,
-                )
+                _row_down(nodes, theta, columns, value, flow, markflow)
             for column in range(columns):
                 chances[row, column] = min(flow[2 * column + 1], 1.0)
             for mark in range(flows.shape[1]):
@@ -410,23 +384,17 @@ def _row_literals(logits: Floats, told: Ints, starts: Ints, row: int, value: Flo
 def _row_up(
     logits: Floats,
     told: Ints,
-    starts: Ints,
-    pairs: Ints,
-    marks: Ints,
-    kinds: Ints,
-    terms: Ints,
-    factors: Ints,
-    slots: Ints,
-    marked: Ints,
+    nodes: Nodes,
     theta: Floats,
     row: int,
     value: Floats,
     best: bool,
 ) -> float:
     """Work out all slots of a row; return what the sums (or, of the ``best``, maxima) of pairs come to."""
-    columns = starts[-1]
+    pairs, marks, kinds, terms = nodes.pairs, nodes.marks, nodes.kinds, nodes.terms
+    columns = nodes.starts[-1]
     first = 2 * columns + 2 * len(pairs)
-    _row_literals(logits, told, starts, row, value)
+    _row_literals(logits, told, nodes.starts, row, value)
     found = 0.0
     for pair in range(len(pairs)):
         column, slot = pairs[pair], 2 * (columns + pair)
@@ -447,41 +415,35 @@ def _row_up(
         start, end = terms[node], terms[node + 1]
         if kinds[node] == TIMES:
             whole = 0.0
-            for at in range(factors[start], factors[end]):
-                whole += value[slots[at]]
+            for at in range(nodes.factors[start], nodes.factors[end]):
+                whole += value[nodes.slots[at]]
             value[first + node] = whole
             continue
         top = -np.inf
         for term in range(start, end):
-            top = max(top, _term(factors, slots, marked, theta, value, term))
+            top = max(top, _term(nodes, theta, value, term))
         if best or top == -np.inf:
             value[first + node] = top
             continue
         whole = 0.0
         for term in range(start, end):
-            whole += math.exp(_term(factors, slots, marked, theta, value, term) - top)
+            whole += math.exp(_term(nodes, theta, value, term) - top)
         value[first + node] = top + math.log(whole)
     return found
 
 
 @kernel(PIECE)
-def _term(factors: Ints, slots: Ints, marked: Ints, theta: Floats, value: Floats, term: int) -> float:
+def _term(nodes: Nodes, theta: Floats, value: Floats, term: int) -> float:
     """Return the logarithm of one term of a sum."""
-    found: float = theta[marked[term]]
-    for at in range(factors[term], factors[term + 1]):
-        found += value[slots[at]]
+    found: float = theta[nodes.marked[term]]
+    for at in range(nodes.factors[term], nodes.factors[term + 1]):
+        found += value[nodes.slots[at]]
     return found
 
 
 @kernel(PIECE)
 def _row_down(
-    pairs: Ints,
-    marks: Ints,
-    kinds: Ints,
-    terms: Ints,
-    factors: Ints,
-    slots: Ints,
-    marked: Ints,
+    nodes: Nodes,
     theta: Floats,
     columns: int,
     value: Floats,
@@ -489,6 +451,8 @@ def _row_down(
     markflow: Floats,
 ) -> None:
     """Hand the chances of a row down from its roots."""
+    pairs, marks, kinds, terms = nodes.pairs, nodes.marks, nodes.kinds, nodes.terms
+    factors, slots, marked = nodes.factors, nodes.slots, nodes.marked
     first = 2 * columns + 2 * len(pairs)
     for node in range(len(kinds) - 1, -1, -1):
         here = flow[first + node]
@@ -497,7 +461,7 @@ def _row_down(
         for term in range(terms[node], terms[node + 1]):
             share = here
             if kinds[node] != TIMES:
-                number = _term(factors, slots, marked, theta, value, term)
+                number = _term(nodes, theta, value, term)
                 share *= math.exp(number - value[first + node])
             for at in range(factors[term], factors[term + 1]):
                 flow[slots[at]] += share
@@ -520,14 +484,7 @@ def _row_down(
 def choose(
     logits: Floats,
     told: Ints,
-    starts: Ints,
-    pairs: Ints,
-    marks: Ints,
-    kinds: Ints,
-    terms: Ints,
-    factors: Ints,
-    slots: Ints,
-    marked: Ints,
+    nodes: Nodes,
     theta: Floats,
     roots: Ints,
     worlds: Bools,
@@ -540,16 +497,15 @@ def choose(
     ``number`` 0: the best; of equal ones the first on the way down. Random numbers depend on the seed, the
     row, counted from ``begin``, and the draw. Rows without a world must not be here.
     """
-    columns = starts[-1]
+    pairs, kinds, terms = nodes.pairs, nodes.kinds, nodes.terms
+    factors, slots = nodes.factors, nodes.slots
+    columns = nodes.starts[-1]
     first = 2 * columns + 2 * len(pairs)
     value = np.empty(first + len(kinds))
     stack = np.empty(first + len(kinds), np.int64)
     said = np.zeros(len(pairs), np.bool_)
     for row in range(worlds.shape[1]):
-        _row_up(
-            *(logits, told, starts, pairs, marks, kinds, terms, factors, slots, marked, theta, row),
-            *(value, number == 0),
-        )
+        _row_up(logits, told, nodes, theta, row, value, number == 0)
         for draw in range(max(number, 1)):
             world = worlds[draw, row]
             state = _mixed(_mixed(seed + np.uint64(begin + row)) + np.uint64(draw))
@@ -579,7 +535,7 @@ def choose(
                     left = (_mixed(state) >> np.uint64(11)) * 2.0**-53
                     chosen = term
                     for other in range(term, end):
-                        share = math.exp(_term(factors, slots, marked, theta, value, other) - value[slot])
+                        share = math.exp(_term(nodes, theta, value, other) - value[slot])
                         if share > 0.0:
                             chosen = other
                             left -= share
@@ -587,7 +543,7 @@ def choose(
                                 break
                 else:
                     chosen = term
-                    while _term(factors, slots, marked, theta, value, chosen) < value[slot]:
+                    while _term(nodes, theta, value, chosen) < value[slot]:
                         chosen += 1
                 for at in range(factors[chosen], factors[chosen + 1]):
                     stack[height] = slots[at]

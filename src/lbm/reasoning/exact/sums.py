@@ -26,7 +26,7 @@ from lbm.reasoning.budget import NO_LIMIT, Budget
 from lbm.reasoning.compiling.ready import runs_compiled
 from lbm.reasoning.exact.apart import Component, Split, fall_apart
 from lbm.reasoning.exact.circuits import ByCircuit
-from lbm.reasoning.exact.sum_loops import MIXED, PIECE, PLUS, TIMES, choose, sweep, sweep_logs
+from lbm.reasoning.exact.sum_loops import MIXED, PIECE, PLUS, TIMES, Nodes, choose, sweep, sweep_logs
 from lbm.reasoning.exact.tables import Tables
 from lbm.reasoning.exact.whole import circuit_given, circuit_of, tables_of
 from lbm.reasoning.proof import no_worlds
@@ -126,9 +126,9 @@ class SumProgram:
         slots = 2 * (self.columns + len(self.pairs)) + len(self.kinds)
         each = slots * (2 if down else 1)
         side = min(max(rows, 1), max(_LEAST, min(_SIDE, _CACHE // max(1, each))))
-        program = self._arrays()
+        nodes = self._nodes()
         sweep(
-            *(logits, given, *program, np.exp(theta), self.roots, self.floors),
+            *(logits, given, nodes, np.exp(theta), self.roots, self.floors),
             *(logs, chances, flows, likely, low, side),
         )
         low |= np.isneginf(logs)
@@ -138,7 +138,7 @@ class SumProgram:
             if down:
                 more, other = np.empty((len(some), self.columns)), np.empty((len(some), len(weights)))
             those = given[some] if len(given) else given
-            sweep_logs(logits[some], those, *program, theta, self.roots, again, more, other)
+            sweep_logs(logits[some], those, nodes, theta, self.roots, again, more, other)
             logs[some] = again
             if down:
                 chances[some], flows[some] = more, other
@@ -163,13 +163,13 @@ class SumProgram:
         found = np.zeros((max(draws, 1), len(logits), self.columns), bool)
         with np.errstate(over="ignore"):  # as random numbers are made
             choose(
-                *(logits, given, *self._arrays(), self._scaled(weights)[0], self.roots, found),
+                *(logits, given, self._nodes(), self._scaled(weights)[0], self.roots, found),
                 *(np.uint64(seed), draws, begin),
             )
         return found
 
-    def _arrays(self) -> tuple[Ints, ...]:
-        return (
+    def _nodes(self) -> Nodes:
+        return Nodes(
             *(self.starts, self.pairs, self.marks, self.kinds),
             *(self.terms, self.factors, self.slots, self.marked),
         )
