@@ -176,14 +176,7 @@ def _shares(
 
 
 @kernel(PIECE)
-def _up(
-    nodes: Nodes,
-    theta: Floats,
-    value: Floats,
-    part: Floats,
-    room: Floats,
-    width: int,
-) -> None:
+def _up(nodes: Nodes, theta: Floats, value: Floats, part: Floats, room: Floats, width: int) -> None:
     """Work out the number of each node from those of its parts, which stand before it."""
     kinds, terms, factors = nodes.kinds, nodes.terms, nodes.factors
     slots, marked = nodes.slots, nodes.marked
@@ -382,13 +375,7 @@ def _row_literals(logits: Floats, told: Ints, starts: Ints, row: int, value: Flo
 
 @kernel(PIECE)
 def _row_up(
-    logits: Floats,
-    told: Ints,
-    nodes: Nodes,
-    theta: Floats,
-    row: int,
-    value: Floats,
-    best: bool,
+    logits: Floats, told: Ints, nodes: Nodes, theta: Floats, row: int, value: Floats, best: bool
 ) -> float:
     """Work out all slots of a row; return what the sums (or, of the ``best``, maxima) of pairs come to."""
     pairs, marks, kinds, terms = nodes.pairs, nodes.marks, nodes.kinds, nodes.terms
@@ -443,12 +430,7 @@ def _term(nodes: Nodes, theta: Floats, value: Floats, term: int) -> float:
 
 @kernel(PIECE)
 def _row_down(
-    nodes: Nodes,
-    theta: Floats,
-    columns: int,
-    value: Floats,
-    flow: Floats,
-    markflow: Floats,
+    nodes: Nodes, theta: Floats, columns: int, value: Floats, flow: Floats, markflow: Floats
 ) -> None:
     """Hand the chances of a row down from its roots."""
     pairs, marks, kinds, terms = nodes.pairs, nodes.marks, nodes.kinds, nodes.terms
