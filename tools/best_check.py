@@ -456,7 +456,7 @@ def generated(seed: int) -> tuple[Question, Truth]:
 @contextmanager
 def kept_to(route: str) -> Iterator[None]:
     """Let no theory be small enough for an exact answer, and no process of RC2 be started."""
-    from lbm.reasoning.search import routes
+    from lbm.reasoning.search import hearing, routes
 
     def refused(*_: Any, **__: Any) -> None:
         raise OSError("no process of RC2 is wanted here")
@@ -465,7 +465,7 @@ def kept_to(route: str) -> Iterator[None]:
         if route != "any":
             stack.enter_context(patch.object(routes, "MAX_EXACT", -1))
         if route == "alone":
-            stack.enter_context(patch.object(routes, "maxsat", refused))
+            stack.enter_context(patch.object(hearing, "maxsat", refused))
         yield
 
 

@@ -26,7 +26,7 @@ from lbm.reasoning.exact.whole import How
 from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.sampling import diagnostics, estimates, runs, targets
-from lbm.reasoning.search import engines, routes, satisfy
+from lbm.reasoning.search import engines, hearing, routes, satisfy
 from lbm.reasoning.search.first import descended, liked
 from lbm.reasoning.status import settle
 from tests.oracles import worlds
@@ -71,7 +71,7 @@ def no_process(monkeypatch):
     def silent(*_, **__):
         yield Silence()
 
-    monkeypatch.setattr(routes, "maxsat", silent)
+    monkeypatch.setattr(hearing, "maxsat", silent)
     yield
 
 
@@ -414,7 +414,9 @@ def test_what_settles_a_question_ends_the_others(atoms, monkeypatch):
     theory = clauses(atoms, 2 * atoms, hard=0.2)
     known = best(theory, seconds=30, seed=0)
     assert known.optimal
-    event = routes.Message("next", lost=int(known.lost), world="".join("01"[v] for v in known.world.values()))
+    event = hearing.Message(
+        "next", lost=int(known.lost), world="".join("01"[v] for v in known.world.values())
+    )
 
     class Told:
         def next(self, until):
@@ -424,7 +426,7 @@ def test_what_settles_a_question_ends_the_others(atoms, monkeypatch):
     def telling(*_, **__):
         yield Told()
 
-    monkeypatch.setattr(routes, "maxsat", telling)
+    monkeypatch.setattr(hearing, "maxsat", telling)
     monkeypatch.setattr(routes.Search, "_guess", lambda _: told.append(event))
     monkeypatch.setattr(routes.Search, "_anneal", lambda *_: pytest.fail("it was settled"))
     told = []

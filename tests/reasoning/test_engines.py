@@ -11,7 +11,7 @@ from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.optimum import best
 from lbm.reasoning.problem import Problem
-from lbm.reasoning.search import engines, routes
+from lbm.reasoning.search import engines, hearing, routes
 from lbm.reasoning.search.invited import guests_of
 from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.demands import FREE, Demands
@@ -216,7 +216,7 @@ def test_each_engine_alone_and_all_together_find_and_prove_the_least(names, monk
         if name not in engines.installed():
             pytest.skip(f"{name} is not installed")
     monkeypatch.setattr(routes, "_exact", lambda *_: None)
-    monkeypatch.setattr(routes, "SOON", 0.0)
+    monkeypatch.setattr(hearing, "SOON", 0.0)
     rng = random.Random(names)
     for _ in range(8):
         theory = random_theory(rng)
@@ -245,13 +245,13 @@ def test_a_process_can_be_killed_paused_and_left_behind(name):
         for _ in range(600)
     ]
     demands = Problem(Theory(rows)).demands()
-    with aside.demanded(routes.MODULES[name], demands) as answers:
+    with aside.demanded(hearing.MODULES[name], demands) as answers:
         assert answers.next(Budget.of(60)) is not None
         answers.pause()
         answers.go_on()
         process = answers.process
     assert process.returncode is not None
-    with aside.demanded(routes.MODULES[name], demands) as answers:
+    with aside.demanded(hearing.MODULES[name], demands) as answers:
         answers.process.kill()
         with suppress(AssertionError):
             while (said := answers.next(Budget.of(60))).kind != "failed":

@@ -31,9 +31,9 @@ from lbm.reasoning.optimum import best
 from lbm.reasoning.preference import preferred, prefers, why_preferred
 from lbm.reasoning.problem import Problem
 from lbm.reasoning.proof import smallest
-from lbm.reasoning.search import annealed, routes, standing
+from lbm.reasoning.search import annealed, hearing, routes, standing
 from lbm.reasoning.search.annealed import Round, anneal, of_clauses
-from lbm.reasoning.search.routes import Standing
+from lbm.reasoning.search.standing import Standing
 from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Message
 from tests.oracles import sat, truth, truth_table
@@ -154,13 +154,13 @@ def in_this_process():
         )  # fmt: skip
         yield Said(events)
 
-    before = routes.maxsat
-    routes.maxsat = solved
+    before = hearing.maxsat
+    hearing.maxsat = solved
     try:
         with no_exact():
             yield
     finally:
-        routes.maxsat = before
+        hearing.maxsat = before
 
 
 @pytest.fixture
@@ -442,7 +442,7 @@ def test_a_world_that_is_not_found_in_time_is_no_answer(monkeypatch):
 
         yield Silence()
 
-    monkeypatch.setattr(routes, "maxsat", silent)
+    monkeypatch.setattr(hearing, "maxsat", silent)
     monkeypatch.setattr(annealed, "anneal", lambda *_, **__: Round([], 1))
     monkeypatch.setattr(routes.Search, "_guess", lambda _: None)
     with no_exact(), pytest.raises(NoAnswer, match=r"within 0\.2 seconds") as caught:
@@ -478,7 +478,7 @@ def test_a_bound_that_only_equals_the_best_settles_no_preference(monkeypatch):
 
         yield Slow()
 
-    monkeypatch.setattr(routes, "maxsat", slow)
+    monkeypatch.setattr(hearing, "maxsat", slow)
     monkeypatch.setattr(routes.Search, "_anneal", lambda *_: None)
     monkeypatch.setattr(routes.Search, "_guess", lambda _: None)
     with no_exact():
@@ -529,7 +529,7 @@ def test_a_solver_that_is_wrong_is_not_believed(lie, monkeypatch):
 
         yield Lies()
 
-    monkeypatch.setattr(routes, "maxsat", lying)
+    monkeypatch.setattr(hearing, "maxsat", lying)
     with no_exact():
         found = best(Theory(["a | b", (3, "~a"), (2, "~b")]), seconds=None, seed=0, engines="own,rc2")
     assert (found.lost, found.bound, found.optimal) == (2, 0, False)
@@ -542,7 +542,7 @@ def test_a_solver_that_is_wrong_is_not_believed(lie, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
     theory, started, seen, soon = hard_theory(), [], [], []
-    begin = routes.maxsat
+    begin = hearing.maxsat
 
     def interrupt_soon():
         # Which comes first, a process or a better world, depends on how busy the machine is.
@@ -562,7 +562,7 @@ def test_an_interrupt_ends_the_process_and_keeps_what_was_found(monkeypatch):
             seen.append(found)
             interrupt_soon()
 
-    monkeypatch.setattr(routes, "maxsat", noted)
+    monkeypatch.setattr(hearing, "maxsat", noted)
     # A shell that runs us in the background has us ignore interrupts.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()  # Hypothesis listens to the garbage collector, where an interrupt is lost

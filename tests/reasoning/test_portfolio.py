@@ -7,7 +7,7 @@ import pytest
 import lbm
 from lbm.knowledge.theory import Theory
 from lbm.reasoning.optimum import best
-from lbm.reasoning.search import engines, invited, panel, routes
+from lbm.reasoning.search import engines, hearing, invited, panel, routes
 from lbm.reasoning.solvers import aside
 from lbm.reasoning.solvers.aside import Message
 
@@ -58,7 +58,7 @@ def test_engines_are_named_or_forbidden(monkeypatch):
 
 
 def test_own_methods_alone_start_no_process(monkeypatch):
-    monkeypatch.setattr(routes, "maxsat", lambda *_, **__: pytest.fail("it was asked"))
+    monkeypatch.setattr(hearing, "maxsat", lambda *_, **__: pytest.fail("it was asked"))
     found = best(SMALL, engines="own", seconds=None, seed=0)
     assert (found.lost, found.optimal, found.found_by, found.proved_by) == (2, False, "own", None)
 
@@ -85,7 +85,7 @@ def test_rc2_alone_finds_and_proves():
     ],
 )
 def test_an_engine_that_lies_or_dies_is_dropped_and_named(lie, why, monkeypatch):
-    monkeypatch.setattr(routes, "maxsat", lambda *_, **__: saying(*lie))
+    monkeypatch.setattr(hearing, "maxsat", lambda *_, **__: saying(*lie))
     found = best(SMALL, engines="own,rc2", seconds=None, seed=0)
     assert (found.lost, found.bound, found.optimal) == (2, 0, False)
     assert found.world == {"a": False, "b": True}
@@ -95,7 +95,7 @@ def test_an_engine_that_lies_or_dies_is_dropped_and_named(lie, why, monkeypatch)
 
 
 def test_an_engine_that_hangs_costs_no_more_than_the_time_that_was_given(monkeypatch):
-    monkeypatch.setattr(routes, "maxsat", lambda *_, **__: saying())
+    monkeypatch.setattr(hearing, "maxsat", lambda *_, **__: saying())
     found = best(SMALL, seconds=0.5, seed=0, engines="own,rc2")
     assert (found.lost, found.optimal, found.found_by, found.dropped) == (2, False, "own", ())
 
@@ -128,7 +128,7 @@ def guests(monkeypatch):
     """Ask fakes of CP-SAT and toulbar2 at once; they and how they were asked."""
     asked = []
     monkeypatch.setattr(engines, "find_spec", lambda _: True)
-    monkeypatch.setattr(routes, "SOON", 0.0)
+    monkeypatch.setattr(hearing, "SOON", 0.0)
     monkeypatch.setattr(panel, "RESTART", (0.0, 0.0))
     monkeypatch.setattr(invited, "SOON", 0.0)
     monkeypatch.setattr(invited, "SECOND", 0.0)
@@ -140,7 +140,7 @@ def guests(monkeypatch):
         yield fake
 
     events = {}
-    monkeypatch.setattr(routes, "demanded", demanded)
+    monkeypatch.setattr(hearing, "demanded", demanded)
     return asked, events
 
 
@@ -196,7 +196,7 @@ def test_who_declines_is_neither_asked_again_nor_dropped(guests):
 
 def test_what_would_take_too_long_to_read_is_not_sent(guests, monkeypatch):
     asked, _ = guests
-    monkeypatch.setattr(routes, "LITERALS", {"cp-sat": 3, "toulbar2": 3})
+    monkeypatch.setattr(hearing, "LITERALS", {"cp-sat": 3, "toulbar2": 3})
     assert best(MIXED, engines="-rc2", seconds=0.5, seed=0).lost == 4
     assert asked == []
 
