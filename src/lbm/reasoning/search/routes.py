@@ -34,6 +34,7 @@ from lbm.reasoning.solvers.sat import model_of, solving
 
 if TYPE_CHECKING:
     from lbm.reasoning.search.annealed import Unsettled
+    from lbm.reasoning.search.lossless import Lossless
     from lbm.reasoning.search.valued import Valued
 
 HEAD_START: Final = 0.1
@@ -47,6 +48,7 @@ _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _BRIEF: Final = 0.5  # seconds, at most, for the same before anything else is tried
 _IDLE_VALUED: Final = 12  # likewise, of searches over values, whose rounds are short
 _TURN: Final = 4  # such rounds without a better world after which chains have as long as these took
+_LOSSLESS: Final = (0.02, 0.1)  # seconds for a world that loses nothing, and of every round that share
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
 _HEAD_SHARE: Final = 0.05  # of the time that is left, at most
 _DESCENT: Final = 0.1  # seconds for going down from the first world that comes to hand
@@ -73,6 +75,7 @@ class Search(Hearing):
     rounds: Iterator[int] = field(default_factory=count)
     valued_search: tuple[Valued, ...] | None = None  # None: not looked at yet; empty: it is no such problem
     numbers: Iterator[int] = field(default_factory=count)  # of its rounds
+    lossless: tuple[Lossless, ...] | None = None  # likewise
     tried: bool = False  # an exact answer was looked for, and there was no time to find out
 
     def found(self) -> Standing:
@@ -111,6 +114,7 @@ class Search(Hearing):
             if not engines.loaded():
                 self._meanwhile(_load)
             self._glance()
+            self._lose_nothing(_LOSSLESS[0])
             if self.tried and not self._over():  # there was no time for that yet
                 self._improve(brief=True)
                 if not self._over() and (found := self._exactly(_PATIENCE)):
@@ -157,7 +161,8 @@ class Search(Hearing):
             return
         world = liked(clauses)
         self._add(world[:atoms].tolist())
-        if atoms == clauses.variables and atoms and not self._settled():
+        some = bool(clauses.weights.any())  # else a SAT solver is sooner there
+        if some and atoms == clauses.variables and atoms and not self._settled():
             self._add(descended(clauses, world, self.budget.at_most(_DESCENT)).tolist())
         if self._settled() or self.least is not None or len(clauses.literals) > MAX_LITERALS:
             return
@@ -219,6 +224,25 @@ class Search(Hearing):
                 self._take(next(solver))
             if self._over():
                 return
+
+    def _lose_nothing(self, seconds: float) -> None:
+        """Walk for so long to a world that loses nothing, as long as there may be one."""
+        if self.top > 1 or self.every or self.bound or self._over():
+            return
+        if self.lossless is None:
+            self.lossless = ()
+            clauses = self._few_clauses()
+            if clauses is not None and engines.usable("walks", self.budget):
+                from lbm.reasoning.engine.streams import seed_from
+                from lbm.reasoning.search.lossless import lossless_of
+
+                self.seed = seed_from(self.rng) if self.seed is None else self.seed
+                found = lossless_of(clauses, self.seed)
+                self.lossless = () if found is None else (found,)
+        for walker in self.lossless:
+            world = walker.walk(NO_LIMIT.at_most(seconds).unless(lambda: self._over() or self.bound > 0))
+            if world is not None:
+                self._add(world[: len(self.problem.theory.atoms)])
 
     def _few_clauses(self) -> Clauses | None:
         """Return theory and evidence as clauses, hard formulae with atoms of their own; None: too many."""
@@ -315,6 +339,7 @@ class Search(Hearing):
             )
             hear(number, ran)
             idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
+            self._lose_nothing(_LOSSLESS[1] * (now() - begun))
             if stop() or (brief and idle == _TURN):
                 return
             if idle and anneals and not idle % _TURN:
@@ -373,12 +398,14 @@ class Search(Hearing):
 
         if self.jobs == 1 or over != self._over:
             for number in self.rounds:
-                before, idled = self.least, idle
+                before, idled, begun = self.least, idle, now()
                 ran = anneal(
                     unsettled, seed, number, start=self.start, found=self._add, budget=Budget(stop=over)
                 )
                 hear(number, ran)
                 idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
+                if over == self._over:
+                    self._lose_nothing(_LOSSLESS[1] * (now() - begun))
                 if stop():
                     return
         work = partial(anneal, unsettled, seed, start=self.start, budget=self.budget)
