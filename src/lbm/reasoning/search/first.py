@@ -39,4 +39,6 @@ def descended(clauses: Clauses, x: Bools, budget: Budget) -> Bools:
 
 
 def _pulls(clauses: Clauses) -> Floats:
+    if clauses.weights.dtype != object:
+        return clauses.weights.astype(np.float64)
     return np.array([float(min(weight, _HUGE)) for weight in clauses.weights.tolist()])

@@ -22,7 +22,7 @@ from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import no_worlds
 from lbm.reasoning.search import engines, standing
 from lbm.reasoning.search.engines import CP_SAT, OWN, RC2, TOULBAR2
-from lbm.reasoning.search.invited import LITERALS, SOON, Invitation, guests_of
+from lbm.reasoning.search.invited import LITERALS, SOON, Guests, Invitation, guests_of
 from lbm.reasoning.search.panel import Asked, Panel
 from lbm.reasoning.search.standing import Standing
 from lbm.reasoning.solvers import aside
@@ -40,6 +40,7 @@ MODULES: Final = {CP_SAT: aside.CP_SAT, TOULBAR2: aside.TOULBAR2}
 
 _PLANS: Final = (("plain", 2.5), ("stratified", 3.0))  # its ways, and seconds to have the better bound
 _FEW: Final = 500  # clauses up to which RC2 is left alone for that long
+_QUICK: Final = 20_000  # literals up to which it takes no time to say what is demanded
 _LOOK: Final = 0.02  # seconds between looks at work in a thread
 
 _T = TypeVar("_T")
@@ -130,13 +131,13 @@ class Hearing:
                 self._ask_rc2()
         self.begun = now()
         if not {CP_SAT, TOULBAR2}.isdisjoint(self.engines) and self.top == 1 and not self.every:
-            self.later.append((self.begun + (SOON if self.panel.open() else 0.0), self._invite))
+            self._do_later(self.begun + (SOON if self.panel.open() else 0.0), self._invite)
         if self.clauses is not None and RC2 in self.engines and self._wants_another(self.clauses):
             if len(self.clauses) > _FEW:  # it is not settled in a moment, and a core is free
                 with suppress(OSError):
                     self._ask_another()
             else:
-                self.later.append((self.begun + ALONE, self._ask_another))
+                self._do_later(self.begun + ALONE, self._ask_another)
 
     def _ask_rc2(self, **plan: str) -> Asked:
         assert self.clauses is not None
@@ -162,21 +163,45 @@ class Hearing:
                 another.end()
                 self._ask_another(others)
 
-        self.later.append((now() + seconds, retire))
-        self.later.sort(key=lambda pair: pair[0])
+        self._do_later(now() + seconds, retire)
 
     def _invite(self) -> None:
         """Ask those who know more than clauses, if the problem is one for them and there is time."""
         if self._literals() > max(LITERALS.values()):
             return
+        if self._literals() <= _QUICK:
+            self._welcome(self._demanded())
+            return
+        found: list[tuple[Demands, Guests] | None] = []
+        thread = threading.Thread(target=lambda: found.append(self._demanded()), daemon=True)
+        thread.start()
+
+        def look() -> None:
+            if thread.is_alive():
+                self._do_later(now() + _LOOK, look)
+            elif found:
+                self._welcome(found[0])
+
+        look()
+
+    def _demanded(self) -> tuple[Demands, Guests] | None:
+        """Return what they are asked, and who of them; None: it is too large for them, or time is over."""
         with suppress(LimitExceeded, NoAnswer):
             demands = self.problem.demands(self.budget)
-            guests = guests_of(demands, self.engines, self.jobs)
-            self.demands, self.loose, self.valued = demands, guests.loose, guests.valued
-            for each in guests.invitations:
-                work = partial(self._ask, each)
-                self.later.append((self.begun + each.after, work))
-            self.later.sort(key=lambda pair: pair[0])
+            return demands, guests_of(demands, self.engines, self.jobs)
+        return None
+
+    def _welcome(self, asked: tuple[Demands, Guests] | None) -> None:
+        if asked is None:
+            return
+        self.demands, guests = asked
+        self.loose, self.valued = guests.loose, guests.valued
+        for each in guests.invitations:
+            self._do_later(self.begun + each.after, partial(self._ask, each))
+
+    def _do_later(self, when: float, work: Callable[[], None]) -> None:
+        self.later.append((when, work))
+        self.later.sort(key=lambda pair: pair[0])
 
     def _literals(self) -> int:
         return len(self.clauses.literals) if self.clauses is not None else len(self.problem.theory)

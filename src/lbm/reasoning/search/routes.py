@@ -43,6 +43,7 @@ HEAD_START: Final = 0.1
 _GLANCE: Final = 300  # atoms up to which tabu search comes first
 _WALKS: Final = (5, 5, 10, 10, 20, 20)  # its walks: flips without a better world, times the number of atoms
 _FOCUSED: Final = (5_000, 20_000) + (50_000,) * 30  # flips of focused walks, where nothing is soft
+_MAX_READ: Final = 500_000  # literals of hard clauses that a SAT solver reads in this process
 _CONFLICTS: Final = 2_000  # that a SAT solver may meet between two of them
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _BRIEF: Final = 0.5  # seconds, at most, for the same before anything else is tried
@@ -164,7 +165,8 @@ class Search(Hearing):
         some = bool(clauses.weights.any())  # else a SAT solver is sooner there
         if some and atoms == clauses.variables and atoms and not self._settled():
             self._add(descended(clauses, world, self.budget.at_most(_DESCENT)).tolist())
-        if self._settled() or self.least is not None or len(clauses.literals) > MAX_LITERALS:
+        most = MAX_LITERALS if some else _MAX_READ
+        if self._settled() or self.least is not None or len(clauses.literals) > most:
             return
         phases = np.where(world, 1, -1) * np.arange(1, clauses.variables + 1)
         hard = clauses.where(clauses.weights == 0).rows()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import gcd
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,16 +53,32 @@ class Demands:
         clauses, sizes = self.clauses, self.clauses.sizes
         open_ = (clauses.weights == 0) & (sizes > 1)
         clause = open_ & (self.low == 1) & (self.high == FREE)
-        first = clauses.literals[clauses.starts[:-1][clause & (sizes == 2)]]
-        second = clauses.literals[clauses.starts[:-1][clause & (sizes == 2)] + 1]
-        excluded = {*zip((-first).tolist(), (-second).tolist(), strict=True)}
-        excluded |= {(b, a) for a, b in excluded}
-        longer = np.flatnonzero(open_ & ((sizes > 2) | ~clause))
-        rows = list(clauses.ordered(longer).rows())
-        rows += [[-a, -b] for a, b in excluded if a < b and (-a, -b) in excluded]
-        low = [*self.low[longer].tolist(), *[1] * (len(rows) - len(longer))]
-        high = [*self.high[longer].tolist(), *[FREE] * (len(rows) - len(longer))]
-        return list(_groups(rows, low, high, excluded))
+        starts, span = clauses.starts[:-1].astype(np.int64), 2 * clauses.variables + 1
+
+        def keys(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+            """Return a number for each pair of literals, whatever their order."""
+            low: NDArray[Any] = np.minimum(one, other).astype(np.int64) + clauses.variables
+            found: NDArray[Any] = low * span + np.maximum(one, other) + clauses.variables
+            return found
+
+        two = starts[clause & (sizes == 2)]
+        first, second = -clauses.literals[two], -clauses.literals[two + 1]  # not both are true
+        excluded = np.unique(keys(first, second))
+        either = np.stack(np.divmod(excluded, span), axis=1) - clauses.variables
+        either = either[(either[:, 0] != either[:, 1]) & np.isin(keys(*-either.T), excluded)]
+        longer = open_ & ((sizes > 2) | ~clause)
+        if not (longer & ~clause).any():  # then only rows whose first two exclude each other may be groups
+            some = np.flatnonzero(longer)
+            heads = starts[some]
+            pair = keys(clauses.literals[heads], clauses.literals[heads + 1])
+            longer[some[~np.isin(pair, excluded)]] = False
+        chosen = np.flatnonzero(longer)
+        rows = [*clauses.ordered(chosen).rows(), *(-either).tolist()]
+        low = [*self.low[chosen].tolist(), *[1] * len(either)]
+        high = [*self.high[chosen].tolist(), *[FREE] * len(either)]
+        inside = np.isin(first, [literal for row in rows for literal in row])
+        pairs = {*zip(first[inside].tolist(), second[inside].tolist(), strict=True)}
+        return list(_groups(rows, low, high, pairs | {(b, a) for a, b in pairs}))
 
     @cached_property
     def counts(self) -> bool:
