@@ -115,7 +115,8 @@ class Search(Hearing):
             if not engines.loaded():
                 self._meanwhile(_load)
             self._glance()
-            self._lose_nothing(_LOSSLESS[0])
+            if not self._is_mixed():
+                self._lose_nothing(_LOSSLESS[0])
             if self.tried and not self._over():  # there was no time for that yet
                 self._improve(brief=True)
                 if not self._over() and (found := self._exactly(_PATIENCE)):
