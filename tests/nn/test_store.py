@@ -34,10 +34,11 @@ def test_a_layer_comes_back_with_its_weights_queries_and_evidence(tmp_path):
     assert torch.equal(found(logits).log_prob(target), made(logits).log_prob(target))
     assert torch.equal(found(logits).log_kept, made(logits).log_kept)
     assert layer_bytes(found) == layer_bytes(made) == path.read_bytes()
-    frozen = LogicLayer("1: a", inputs=["a"], groups=False, seconds=None).float()
+    frozen = LogicLayer("1: a", inputs=["a"], groups=False, heads=3, seconds=None).float()
     frozen.weights.requires_grad_(False)
     lbm.save(frozen, path)
     assert not lbm.load(path).weights.requires_grad
+    assert lbm.load(path).heads == 3
     assert lbm.load(path).weights.dtype == torch.float32
 
 
@@ -101,6 +102,7 @@ WRONG = {
     "atoms": (["a"], "atoms"),
     "given": (3, "evidence"),
     "groups": ("yes", "true or false"),
+    "heads": (0, "a number of heads"),
     "seconds": ("long", "seconds"),
     "trained": (1, "true or false"),
 }

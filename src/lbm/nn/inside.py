@@ -55,14 +55,21 @@ class Pass:
 
 
 class Slope(torch.autograd.Function):
-    """A value whose derivatives are known, by logits and by weights; they cannot be differentiated again."""
+    """A value whose derivatives are known by logits, weights and mixture; these have none themselves."""
 
     @staticmethod
     def forward(
-        ctx: Any, logits: Tensor, weights: Tensor, value: Tensor, by_logits: Tensor, by_weights: Tensor
+        ctx: Any,
+        logits: Tensor,
+        weights: Tensor,
+        _: Tensor | None,
+        value: Tensor,
+        by_logits: Tensor,
+        by_weights: Tensor,
+        by_mixture: Tensor | None,
     ) -> Tensor:
-        """Return the value, shape (rows,); derivatives are of shapes (rows, columns), (rows, weights)."""
-        ctx.save_for_backward(by_logits, by_weights)
+        """Return the value, shape (rows,); derivatives are shaped as what they are by, a row each."""
+        ctx.save_for_backward(by_logits, by_weights, by_mixture)
         ctx.kinds = logits.dtype, weights.dtype
         return value.to(logits.dtype)
 
@@ -70,12 +77,17 @@ class Slope(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Return the derivatives of a sum of values, weighted with ``grad``."""
-        by_logits, by_weights = ctx.saved_tensors
+        by_logits, by_weights, by_mixture = ctx.saved_tensors
         kind, other = ctx.kinds
         grad = grad.to(by_logits.dtype)
-        first = (grad[:, None] * by_logits).to(kind) if ctx.needs_input_grad[0] else None
-        second = (grad @ by_weights).to(other) if ctx.needs_input_grad[1] else None
-        return first, second, None, None, None
+        first = second = third = None
+        if ctx.needs_input_grad[0]:
+            first = (grad.view(-1, *[1] * (by_logits.ndim - 1)) * by_logits).to(kind)
+        if ctx.needs_input_grad[1]:
+            second = (grad @ by_weights).to(other)
+        if ctx.needs_input_grad[2]:
+            third = (grad[:, None] * by_mixture).to(kind)
+        return first, second, third, None, None, None, None
 
 
 def literals(logits: Tensor, starts: Ints, columns: int) -> tuple[Tensor, Tensor]:

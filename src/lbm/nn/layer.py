@@ -38,6 +38,10 @@ class LogicLayer(nn.Module):
     groups
         Whether the atoms of a hard ``exactly(1, ...)`` are one input with a softmax. False: each atom has
         log-odds of its own, and that exactly one is true is a rule like others, which ``log_kept`` counts.
+    heads
+        How many readings of the same inputs a row has: a mixture, against the assumption that inputs are
+        independent of one another. Logits have the shape (rows, heads, columns) then, and ``mixture``, the
+        logits of the heads themselves, (rows, heads). All answers stay exact.
     seconds
         How long compiling may take; None: no limit.
 
@@ -83,9 +87,13 @@ class LogicLayer(nn.Module):
         queries: Iterable[Any] | str | Formula | None = None,
         given: Formula | str | None = None,
         groups: bool = True,
+        heads: int = 1,
         seconds: float | None = 60.0,
     ) -> None:
         super().__init__()
+        if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
+            raise ValueError(f"expected a number of heads from 1 up, got {heads!r}")
+        self.heads = heads
         self.compiled = CompiledLayer(theory, inputs, queries, given, groups, seconds)
         self.atoms: tuple[str, ...] = self.compiled.atoms
         self.inputs: tuple[Choice, ...] = self.compiled.inputs
@@ -109,24 +117,60 @@ class LogicLayer(nn.Module):
         """
         return self.compiled.plan
 
-    def forward(self, *logits: Tensor) -> LogicOutput:
-        """Return what the theory says about logits, shape (rows, columns); several stand side by side."""
+    def forward(self, *logits: Tensor, mixture: Tensor | None = None) -> LogicOutput:
+        """Return what the theory says about logits, shape (rows, columns); several stand side by side.
+
+        Parameters
+        ----------
+        logits
+            Shape (rows, columns); of a layer with heads (rows, heads, columns).
+        mixture
+            The logits of heads, shape (rows, heads); None: heads weigh the same.
+        """
+        wanted = ("rows", "columns") if self.heads == 1 else ("rows", str(self.heads), "columns")
+        shape = f"({', '.join(wanted)})"
         if not logits:
-            raise TypeError(f"expected logits of shape (rows, {len(self.columns)}), got nothing")
+            raise TypeError(
+                f"expected logits of shape {shape.replace('columns', str(len(self.columns)))}, got nothing"
+            )
         for each in logits:
             if not isinstance(each, Tensor) or each.dtype not in (torch.float32, torch.float64):
                 kind = each.dtype if isinstance(each, Tensor) else type(each).__name__
                 raise TypeError(f"expected logits as tensors of float32 or float64, got {kind}")
-            if each.ndim != 2 or len(each) != len(logits[0]):
-                raise ValueError(f"expected logits of shape (rows, columns), got {self._shapes(logits)}")
-        given = logits[0] if len(logits) == 1 else torch.cat(logits, dim=1)
-        if given.shape[1] != len(self.columns):
+            if each.ndim != len(wanted) or len(each) != len(logits[0]):
+                raise ValueError(f"expected logits of shape {shape}, got {self._shapes(logits)}")
+            if self.heads > 1 and each.shape[1] != self.heads:
+                raise ValueError(f"expected logits of shape {shape}, got {self._shapes(logits)}")
+        given = logits[0] if len(logits) == 1 else torch.cat(logits, dim=-1)
+        if given.shape[-1] != len(self.columns):
             raise ValueError(
                 f"expected {len(self.columns)} columns of logits, one for each atom among the inputs, got "
                 f"{self._shapes(logits)}"
             )
         self._check_numbers(given.detach())
-        return LogicOutput(self.compiled, given, self.weights)
+        if mixture is not None:
+            self._check_mixture(mixture, given)
+        return LogicOutput(self.compiled, given, self.weights, mixture)
+
+    def _check_mixture(self, mixture: Tensor, logits: Tensor) -> None:
+        if self.heads == 1:
+            raise ValueError("expected no mixture, since the layer has one head; heads=K makes more")
+        if not isinstance(mixture, Tensor) or mixture.dtype != logits.dtype:
+            kind = mixture.dtype if isinstance(mixture, Tensor) else type(mixture).__name__
+            raise TypeError(
+                f"expected a mixture as a tensor of {logits.dtype}, as the logits are, got {kind}"
+            )
+        if mixture.shape != logits.shape[:2]:
+            raise ValueError(
+                f"expected a mixture of shape {tuple(logits.shape[:2])}, a number for each head of each row, "
+                f"got {tuple(mixture.shape)}"
+            )
+        wrong = torch.isnan(mixture).nonzero().tolist()
+        if wrong:
+            row, head = wrong[0]
+            raise ValueError(
+                f"expected numbers as a mixture, got nan in row {row} for head {head} ({len(wrong)} in all)"
+            )
 
     def _shapes(self, logits: Sequence[Tensor]) -> str:
         return " and ".join(str(tuple(each.shape)) for each in logits)
@@ -135,9 +179,10 @@ class LogicLayer(nn.Module):
         if logits.numel() and torch.isnan(logits.sum()):  # infinities may give that, too
             wrong = torch.isnan(logits).nonzero().tolist()
             if wrong:
-                row, column = wrong[0]
+                row, *head, column = wrong[0]
+                where = f"row {row}, head {head[0]}," if head else f"row {row}"
                 raise ValueError(
-                    f"expected numbers as logits, got nan in row {row} for {self.columns[column]!r} "
+                    f"expected numbers as logits, got nan in {where} for {self.columns[column]!r} "
                     f"({len(wrong)} in all)"
                 )
         if not torch.isfinite(self.weights).all():
@@ -149,4 +194,5 @@ class LogicLayer(nn.Module):
     def extra_repr(self) -> str:
         """Return what is printed of a layer inside of a network."""
         queries = ", ".join(asked.text for asked in self.queries) or "none"
-        return f"{len(self.columns)} columns of {len(self.inputs)} inputs, queries: {queries}"
+        heads = "" if self.heads == 1 else f", {self.heads} heads"
+        return f"{len(self.columns)} columns of {len(self.inputs)} inputs{heads}, queries: {queries}"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from lbm.arrays import Bools, Floats
 from lbm.errors import UnknownAtom
 from lbm.nn.compiled import CompiledLayer, Run
+from lbm.nn.heads import Blend, best_of_heads, blended, log_shares
 from lbm.nn.inside import Slope, Summed
 from lbm.nn.named import matching
 from lbm.nn.reasons import Reasons, reasons_of
+from lbm.reasoning.exact.sums import SumProgram
 
 
 class AtomChances:
@@ -49,10 +54,15 @@ class LogicOutput:
     formulae have -inf as log-probability and derivatives of 0, and the layer warns of them once.
     """
 
-    def __init__(self, layer: CompiledLayer, logits: Tensor, weights: Tensor) -> None:
-        self.layer, self.logits, self.weights = layer, logits, weights
+    def __init__(
+        self, layer: CompiledLayer, logits: Tensor, weights: Tensor, mixture: Tensor | None = None
+    ) -> None:
+        self.layer, self.logits, self.weights, self.mixture = layer, logits, weights, mixture
+        self.heads = logits.shape[1] if logits.ndim == 3 else 1
         kind = torch.float32 if logits.device.type == "mps" else torch.float64
-        self._inside = logits.detach().to(kind).contiguous()
+        # The heads of a row follow each other, as rows of their own.
+        inside = logits.detach().to(kind)
+        self._inside = inside.reshape(-1, inside.shape[-1]).contiguous()
         self._weights = weights.detach().to(self._inside)
 
     def __len__(self) -> int:
@@ -100,11 +110,15 @@ class LogicOutput:
         not count. ``-log_kept.mean()`` is the semantic loss.
         """
         run = self.layer.kept
-        found = self._summed(run, self._inside.new_zeros(run.marks), None)
+        summed = self._summed(run, self._inside.new_zeros(run.marks), None)
+        found = blended(summed, summed.likely, self._log_shares)
         value = found.logs.clamp(max=0.0)
-        slope = found.chances[:, : self._inside.shape[1]] - found.likely
         self._warn(value)
-        return self._differentiable(value, slope, self._weights.new_zeros((len(value), len(self._weights))))
+        no_weights = self._weights.new_zeros((len(value), len(self._weights)))
+        by_mixture = None
+        if found.shares is not None and self._log_shares is not None:
+            by_mixture = found.shares - self._log_shares.exp()
+        return self._differentiable(value, found.slopes, no_weights, by_mixture)
 
     # -- worlds --
 
@@ -112,7 +126,8 @@ class LogicOutput:
     def marginals(self) -> AtomChances:
         """P(atom | theory, logits) of all atoms; nan in rows that contradict the theory. No derivatives."""
         run = self.layer.whole
-        found = self._summed(run, run.of(self._weights), None)
+        summed = self._summed(run, run.of(self._weights), None)
+        found = blended(summed, summed.likely, self._log_shares)
         table = torch.where(torch.isneginf(found.logs)[:, None], torch.nan, found.chances)
         return AtomChances(self.layer.atoms, table[:, self.layer.order].to(self.logits.dtype))
 
@@ -159,40 +174,77 @@ class LogicOutput:
             if not self.layer.queries:
                 raise ValueError("expected no target, since the layer has no queries")
             told = self.layer.told_queries(torch.as_tensor(target).reshape(1, -1), 1, self._inside.device)
-        here = LogicOutput(self.layer, self.logits[row % len(self)][None].detach(), self.weights)
-        free = here._free
-        tied = (
-            free if told is None else here._summed(self.layer.lean, self.layer.lean.of(here._weights), told)
+        here = LogicOutput(
+            self.layer,
+            self.logits[row % len(self)][None].detach(),
+            self.weights,
+            None if self.mixture is None else self.mixture[row % len(self)][None].detach(),
         )
-        return reasons_of(self.layer, here._inside[0], told, free, tied, most)
+        free = here._free
+        tied = free if told is None else here._tied(told)
+        return reasons_of(self.layer, here._inside, told, free, tied, most)
 
     # -- how --
 
     @cached_property
-    def _free(self) -> Summed:
-        """Log Z and chances where nothing more is known."""
+    def _log_shares(self) -> Tensor | None:
+        """The logarithms of the shares of heads; None: there are none."""
+        if self.logits.ndim < 3:
+            return None
+        if self.mixture is None:
+            return self._inside.new_full((len(self), self.heads), -math.log(self.heads))
+        return log_shares(self.mixture.detach().to(self._inside))
+
+    @cached_property
+    def _summed_free(self) -> Summed:
         run = self.layer.lean
         return self._summed(run, run.of(self._weights), None)
+
+    @cached_property
+    def _free(self) -> Blend:
+        """Log Z and chances where nothing more is known."""
+        return blended(self._summed_free, self._summed_free.likely, self._log_shares)
+
+    def _tied(self, told: Tensor) -> Blend:
+        """Return log Z and chances where some values are known, shape (rows, choices)."""
+        run = self.layer.lean
+        known = told if self.heads == 1 else told.repeat_interleave(self.heads, dim=0)
+        found = self._summed(run, run.of(self._weights), known)
+        return blended(found, self._summed_free.likely, self._log_shares)
 
     def _summed(self, run: Run, weights: Tensor, told: Tensor | None) -> Summed:
         return run.run(self._inside, weights, told, plain=self.layer.plain)
 
     def _given(self, told: Tensor) -> Tensor:
         """Return log P(values that are told | theory, logits)."""
-        run, free = self.layer.lean, self._free
-        tied = self._summed(run, run.of(self._weights), told)
+        free = self._free
+        tied = self._tied(told)
         self._warn(free.logs)
-        columns = self._inside.shape[1]
         possible = (free.logs > -torch.inf) & (tied.logs > -torch.inf)
         value = torch.where(possible, tied.logs - free.logs, -torch.inf).clamp(max=0.0)
-        slope = torch.where(possible[:, None], tied.chances[:, :columns] - free.chances[:, :columns], 0.0)
-        more = torch.where(possible[:, None], tied.marks - free.marks, 0.0) @ run.incidence.to(self._inside)
-        return self._differentiable(value, slope, more)
+        incidence = self.layer.lean.incidence.to(self._inside)
+        by_weights = torch.where(possible[:, None], tied.marks - free.marks, 0.0) @ incidence
+        by_mixture = None
+        if tied.shares is not None and free.shares is not None:
+            by_mixture = tied.shares - free.shares
+        return self._differentiable(value, tied.slopes - free.slopes, by_weights, by_mixture)
 
-    def _differentiable(self, value: Tensor, by_logits: Tensor, by_weights: Tensor) -> Tensor:
-        possible = (value > -torch.inf)[:, None]
-        by_logits = torch.where(possible, by_logits, 0.0)
-        found: Tensor = Slope.apply(self.logits, self.weights, value, by_logits, by_weights)  # type: ignore[no-untyped-call]
+    def _differentiable(
+        self, value: Tensor, by_logits: Tensor, by_weights: Tensor, by_mixture: Tensor | None
+    ) -> Tensor:
+        possible = value > -torch.inf
+        by_logits = torch.where(possible.view(-1, *[1] * (by_logits.ndim - 1)), by_logits, 0.0)
+        if by_mixture is not None:
+            by_mixture = torch.where(possible[:, None], by_mixture, 0.0)
+        found: Tensor = Slope.apply(  # type: ignore[no-untyped-call]
+            self.logits,
+            self.weights,
+            None if by_mixture is None else self.mixture,
+            value,
+            by_logits,
+            by_weights,
+            by_mixture,
+        )
         return found
 
     def _warn(self, logs: Tensor) -> None:
@@ -210,15 +262,66 @@ class LogicOutput:
     def _worlds(self, draws: int, seed: int) -> Tensor:
         """Return the best worlds, or draws, of all rows."""
         run = self.layer.whole
+        program, heads = run.run.program, self.heads
         logits = self._inside.cpu().numpy()
         weights = run.of(self._weights).cpu().numpy()
-        possible = run.run.program.run(logits, weights, down=False)[0] > -torch.inf
-        if not possible.all():
-            bad = ~possible
-            logits = logits.copy()
-            sure = torch.isinf(torch.from_numpy(logits)).numpy()
-            finite = abs(logits[~sure]).max(initial=0.0)
-            logits[bad[:, None] & sure] = (logits[bad[:, None] & sure] > 0) * 2.0 - 1.0
-            logits[bad[:, None] & sure] *= 1e3 * (1.0 + min(float(finite), 1e12)) * logits.shape[1]
-        found = run.run.program.worlds(logits, weights, draws=draws, seed=seed)
+        shares = None if self._log_shares is None else self._log_shares.cpu().numpy()
+        logs = program.run(logits, weights, down=False)[0].reshape(len(self), heads)
+        if shares is not None:
+            logs = logs + shares
+        bad = (logs == -np.inf).all(axis=1)
+        if bad.any():
+            logits = _softened(logits, np.repeat(bad, heads))
+            if shares is not None:
+                shares = np.where(bad[:, None] & (shares == -np.inf).all(axis=1)[:, None], 0.0, shares)
+            logs = program.run(logits, weights, down=False)[0].reshape(len(self), heads)
+            logs = logs if shares is None else logs + shares
+        if shares is None:
+            found = program.worlds(logits, weights, draws=draws, seed=seed)
+        elif draws:
+            found = self._drawn(program, logits, weights, logs, draws, seed)
+        else:
+            by_row = logits.reshape(len(self), heads, logits.shape[1])
+            worlds, proven = best_of_heads(program, by_row, weights, shares)
+            if not proven.all():
+                warnings.warn(
+                    f"best worlds of {int((~proven).sum())} of {len(self)} rows, the first of them row "
+                    f"{int((~proven).argmax())}, are the best that were met, not proven (limit MAX_BRANCHES)",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+            found = worlds[None]
         return torch.from_numpy(found[:, :, self.layer.order.cpu().numpy()]).to(self.logits.device)
+
+    def _drawn(
+        self, program: SumProgram, logits: Floats, weights: Floats, logs: Floats, draws: int, seed: int
+    ) -> Bools:
+        """Return draws of mixtures: of each a head by its posterior share, and then a world of that head."""
+        rows, heads = logs.shape
+        top = logs.max(axis=1, keepdims=True)
+        ends = np.cumsum(np.exp(logs - top), axis=1)
+        at = np.random.default_rng(seed).random((draws, rows)) * ends[:, -1]
+        head = (at[:, :, None] >= ends).sum(axis=2)
+        found = np.zeros((draws, rows, program.columns), bool)
+        by_row = logits.reshape(rows, heads, logits.shape[1])
+        for each in range(heads):
+            some = np.flatnonzero((head == each).any(axis=0))
+            if len(some):
+                worlds = program.worlds(
+                    np.ascontiguousarray(by_row[some, each]),
+                    weights,
+                    draws=draws,
+                    seed=seed,
+                    begin=each * rows,
+                )
+                mine = (head[:, some] == each)[:, :, None]
+                found[:, some] = np.where(mine, worlds, found[:, some])
+        return found
+
+
+def _softened(logits: Floats, bad: Bools) -> Floats:
+    """Return logits in which infinite ones of bad rows are large, as in rows that contradict the theory."""
+    sure = np.isinf(logits)
+    finite = abs(logits[~sure]).max(initial=0.0)
+    large = 1e3 * (1.0 + min(float(finite), 1e12)) * logits.shape[1]
+    return np.where(bad[:, None] & sure, np.where(logits > 0, large, -large), logits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from lbm.arrays import Floats
 from lbm.errors import LimitExceeded
 from lbm.knowledge.formula import Formula, atom, conjunction, quote
 from lbm.nn.compiled import CompiledLayer
-from lbm.nn.inside import Summed, literals
+from lbm.nn.heads import Blend
+from lbm.nn.inside import literals
 from lbm.reasoning.answers import Result
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, fall_apart
@@ -45,13 +46,16 @@ class Carried:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reasons(Result):
-    """What carries an answer: units, likeliest first, or formulae and values of inputs."""
+    """What carries an answer: units, likeliest first, or formulae and input values; the shares of heads."""
 
     units: tuple[Unit, ...]
     carried: tuple[Carried, ...]
+    heads: tuple[float, ...] = ()
 
     def lines(self) -> Iterable[str]:
         """Return it as lines of text."""
+        if self.heads:
+            yield "heads by share: " + ", ".join(f"{share:.2%}" for share in self.heads)
         if self.units:
             yield "hidden units, likeliest first"
             for unit in self.units:
@@ -67,19 +71,21 @@ class Reasons(Result):
         return {
             "units": [asdict(unit) for unit in self.units],
             "carried": [asdict(one) for one in self.carried],
+            **({"heads": list(self.heads)} if self.heads else {}),
         }
 
 
 def reasons_of(
-    layer: CompiledLayer, logits: Tensor, told: Tensor | None, free: Summed, tied: Summed, most: int
+    layer: CompiledLayer, logits: Tensor, told: Tensor | None, free: Blend, tied: Blend, most: int
 ) -> Reasons:
-    """Return the reasons for the answer in one row, ``logits`` of shape (columns,)."""
+    """Return the reasons for the answer in one row, ``logits`` of shape (heads, columns)."""
+    heads = () if tied.shares is None else tuple(tied.shares[0].tolist())
     if not torch.isneginf(tied.logs[0]):
-        units = _units(layer, logits, told)
+        units = _units(layer, logits, heads or (1.0,), told)
         if units is not None:
             units.sort(key=lambda unit: -unit.probability)
-            return Reasons(tuple(units[:most]), ())
-    return Reasons((), tuple(_carried(layer, free, tied, most)))
+            return Reasons(tuple(units[:most]), (), heads)
+    return Reasons((), tuple(_carried(layer, free, tied, most)), heads)
 
 
 def _target(layer: CompiledLayer, told: Tensor) -> Iterator[Formula]:
@@ -96,8 +102,13 @@ def _target(layer: CompiledLayer, told: Tensor) -> Iterator[Formula]:
                 yield true if value else ~true
 
 
-def _units(layer: CompiledLayer, logits: Tensor, told: Tensor | None) -> list[Unit] | None:
-    """Return the cubes of all components with their probabilities; None: there are none of few cubes."""
+def _units(
+    layer: CompiledLayer, logits: Tensor, heads: Sequence[float], told: Tensor | None
+) -> list[Unit] | None:
+    """Return the cubes of all components with their probabilities; None: there are none of few cubes.
+
+    ``heads``: the shares of heads with the target; each has a row of logits.
+    """
     statements = list(layer.base)
     if any(said.weight is not None for said in statements):
         return None
@@ -110,15 +121,19 @@ def _units(layer: CompiledLayer, logits: Tensor, told: Tensor | None) -> list[Un
         return None
     program = layer.lean.run.program
     given = len(layer.columns)
-    no, yes = (
-        each[:given, 0].cpu().numpy() for each in literals(logits[None], program.starts, program.columns)
-    )
-    weights = {name: (float(no[i]), float(yes[i])) for i, name in enumerate(layer.columns)}
+    no, yes = (each[:given].cpu().numpy().T for each in literals(logits, program.starts, program.columns))
+    weights = [
+        {name: (float(no[head, i]), float(yes[head, i])) for i, name in enumerate(layer.columns)}
+        for head in range(len(heads))
+    ]
     found: list[Unit] = []
     try:
         for component in split.components:
             cubes = ByCubes(component, MAX_CUBES, budget).cubes
-            shares = _shares(component, cubes, weights)
+            shares = np.zeros(len(cubes))
+            for share, of_head in zip(heads, weights, strict=True):
+                if share > 0:
+                    shares += share * _shares(component, cubes, of_head)
             texts = tuple([str(formula) for formula in component.hard])
             found += [
                 Unit(_cube(component, *cube), texts, float(share))
@@ -127,7 +142,7 @@ def _units(layer: CompiledLayer, logits: Tensor, told: Tensor | None) -> list[Un
             ]
     except (LimitExceeded, TimeoutError):
         return None
-    settled = [(name, value) for name, value in split.fixed.items() if name in weights]
+    settled = [(name, value) for name, value in split.fixed.items() if name in weights[0]]
     if settled and not found:
         text = " & ".join(quote(name) if value else f"~{quote(name)}" for name, value in settled)
         found.append(Unit(text, tuple([str(formula) for formula in hard]), 1.0))
@@ -164,7 +179,7 @@ def _cube(component: Component, true: int, false: int) -> str:
     return " & ".join(said) or "true"
 
 
-def _carried(layer: CompiledLayer, free: Summed, tied: Summed, most: int) -> list[Carried]:
+def _carried(layer: CompiledLayer, free: Blend, tied: Blend, most: int) -> list[Carried]:
     """Return soft formulae and input values by how likely they are."""
     incidence = layer.lean.incidence.to(free.marks)
     soft = [said for said in layer.base if said.weight is not None]

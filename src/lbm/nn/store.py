@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 FORMAT: Final = "lbm-layer"
 """The one key of the header's metadata."""
 
-_KEYS: Final = ("atoms", "formulae", "given", "groups", "inputs", "queries", "seconds", "theory", "trained")
+_KEYS: Final = (
+    *("atoms", "formulae", "given", "groups", "heads", "inputs"),
+    *("queries", "seconds", "theory", "trained"),
+)
 _TYPES: Final = {"float32": np.float32, "float64": np.float64}
 
 
@@ -79,6 +82,7 @@ def layer_bytes(layer: LogicLayer) -> bytes:
         "formulae": len(layer.theory),
         "given": None if layer.compiled.given is None else str(layer.compiled.given),
         "groups": layer.compiled.groups,
+        "heads": layer.heads,
         "inputs": [list(choice) for choice in layer.inputs],
         "queries": [
             {"choice": list(asked.choice), "formula": None if asked.formula is None else str(asked.formula)}
@@ -139,6 +143,7 @@ def _read(document: Mapping[str, Any], arrays: Mapping[str, Array], where: str) 
         queries=queries or None,
         given=None if given is None else typed(given, str, "evidence", where),
         groups=typed(document["groups"], bool, "true or false", where),
+        heads=typed(document["heads"], int, "a number of heads", where),
         seconds=None if seconds is None else typed(seconds, float, "a number of seconds", where),
     )
     dtype = arrays["weights"].dtype
