@@ -74,6 +74,7 @@ class CompiledLayer:
     """A theory with its inputs and queries; parameters are those of a LogicLayer.
 
     ``plain``: run operations of torch, on the CPU too. ``warned``: rows that contradict it were warned of.
+    ``extended`` is the theory with an atom for each query that is a formula.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class CompiledLayer:
             *(choice[0] for choice in choices[len(self.inputs) :] if choice[0] not in names),
         )
         theory = Theory.from_parts(atoms, (*self.base, *statements)) if statements else self.base
+        self.extended = theory
         form = self._layered(theory, choices, budget)
         return form, self._run(form, choices)
 
