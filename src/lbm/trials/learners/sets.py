@@ -76,7 +76,8 @@ def data_directory() -> Path | None:
     return Path(place) if place else None
 
 
-def _data_of(name: str) -> Path:
+def data_of(name: str) -> Path:
+    """Return the directory of the data sets; without one, say what ``name`` needs."""
     place = data_directory()
     if place is None:
         raise FileError(f"cannot read {name}: set LBM_DATA to the directory of the data sets")
@@ -85,7 +86,7 @@ def _data_of(name: str) -> Path:
 
 def data_problem(name: str) -> RelationalProblem:
     """Return a relational problem of ``LBM_DATA``, with the modes that describe its examples best."""
-    place = _data_of(name)
+    place = data_of(name)
     if name == UNEVEN:
         return load_problem(place / "uwcse", negative="neg_studentprof2711.pl", folds="area_of_person.tsv")
     folder = place / name
@@ -98,7 +99,7 @@ def paper_table(name: str) -> LabelledTable:
         return made_table(name)
     if name == "uwcse":
         return replace(table_of(data_problem(name), depth=DEPTH[name]), areas=True)
-    place = _data_of(name)
+    place = data_of(name)
     folder, file = _FILES.get(name, (name, "bcp_i3.tsv"))
     return replace(read_table(place / folder / file, name), areas=name == UNEVEN)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 if TYPE_CHECKING:
     from lbm.trials.part import Part
 
-_MODULES: Final = ("xor", "softplus", "coverage", "timing", "sat", "table", "noise", "permuted")
+_MODULES: Final = ("xor", "softplus", "coverage", "timing", "sat", "table", "noise", "permuted", "neural")
 # The part about times is called time, but its module is not: Python has one of that name.
 PARTS: Final = {name.replace("timing", "time"): f"lbm.trials.parts.{name}" for name in _MODULES}
 
@@ -25,7 +25,7 @@ def part_named(name: str) -> Part:
 
 
 if TYPE_CHECKING:
-    from lbm.trials.parts import coverage, noise, permuted, sat, softplus, table, timing, xor
+    from lbm.trials.parts import coverage, neural, noise, permuted, sat, softplus, table, timing, xor
 
     # Each has all the names, say the types.
-    _all: tuple[Part, ...] = (xor, softplus, coverage, timing, sat, table, noise, permuted)
+    _all: tuple[Part, ...] = (xor, softplus, coverage, timing, sat, table, noise, permuted, neural)

@@ -24,7 +24,7 @@ def reproduce_paper(
         list[str] | None,
         Argument(
             metavar="[PART]...",
-            help="all, or some of: xor, softplus, coverage, time, sat, table, noise, permuted.",
+            help="all, or some of: xor, softplus, coverage, time, sat, table, noise, permuted, neural.",
         ),
     ] = None,
     quick: Annotated[
@@ -51,9 +51,10 @@ def reproduce_paper(
 ) -> int:
     """Measure the paper's figures anew, beside what this library does, and write one HTML report.
 
-    In full this takes hours, nearly all of them for the learning table; --jobs -1 keeps every core busy.
-    Every finished piece of work is kept under DIR/pieces at once: after a stop, the same command goes on from
-    there. Raw numbers are in DIR, a CSV file for each part; those of a quick run are called so.
+    In full this takes hours, nearly all of them for the learning table and for networks; --jobs -1 keeps
+    every core busy. Every finished piece of work is kept under DIR/pieces at once: after a stop, the same
+    command goes on from there. Raw numbers are in DIR, a CSV file for each part; those of a quick run are
+    called so.
 
     Exit status 0: everything was measured; 3: something was not, for lack of time or because it failed, and
     the report names it.

@@ -1,0 +1,66 @@
+"""Published figures that stand beside ours, all of them here, each with where it is from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A figure that others published, in %, with its standard deviation where they gave one.
+
+    ``origin``: "source", their own files; "table", a table in another paper; "recalled", not looked up.
+    """
+
+    system: str
+    measure: str
+    value: float
+    deviation: float | None = None
+    origin: str = "source"
+
+    @property
+    def text(self) -> str:
+        """The figure as people read it.
+
+        >>> Published("DeepStochLog", "sum right, %", 97.9, 0.1).text
+        '97.9 ± 0.1'
+        """
+        return f"{self.value:g}" if self.deviation is None else f"{self.value:g} ± {self.deviation:g}"
+
+
+SUM: Final = "sum right, %"
+
+ADDITION: Final[dict[str, tuple[tuple[float, float | None] | None, ...]]] = {
+    "LTN": ((80.54, 23.33), (77.54, 35.55), None, None),
+    "NeuPSL": ((97.34, 0.26), (93.91, 0.37), None, None),
+    "NeurASP": ((97.3, 0.3), (93.9, 0.7), None, None),
+    "DeepProbLog": ((97.2, 0.5), (95.2, 1.7), None, None),
+    "DeepStochLog": ((97.9, 0.1), (96.4, 0.1), (92.7, 0.6), None),
+    "Embed2Sym": ((97.62, 0.29), (93.81, 1.37), (91.65, 0.57), (60.46, 20.4)),
+    "A-NeSI, predict": ((97.66, None), (95.96, None), (92.56, None), (75.90, None)),
+    "A-NeSI, explain": ((97.37, None), (96.04, None), (92.11, None), (76.84, None)),
+    "DeepSoftLog": (None, None, (93.5, 0.6), (77.1, 1.6)),
+    "PLIA": (None, None, (91.84, 0.73), (79.00, 0.73)),
+    "Scallop": (None, None, (90.88, 0.48), None),
+    "NeSyDM": (None, None, (92.49, 0.98), (77.29, 1.40)),
+}
+"""Accuracy of the sum of two numbers of 1, 2, 4 and 15 MNIST digits; None: no figure, or not done in time."""
+
+FROM_TABLES: Final = ("DeepSoftLog", "PLIA", "Scallop", "NeSyDM")
+"""Systems whose figures are from tables in other papers."""
+
+
+def _sums(place: int) -> tuple[Published, ...]:
+    """Return the figures for one number of digits."""
+    found = []
+    for system, figures in ADDITION.items():
+        figure = figures[place]
+        if figure is not None:
+            origin = "table" if system in FROM_TABLES else "source"
+            found.append(Published(system, SUM, *figure, origin))
+    return tuple(found)
+
+
+PUBLISHED: Final = {f"MNIST, N = {digits}": _sums(place) for place, digits in enumerate((1, 2, 4, 15))}
+"""By the name of the task."""
