@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class NetworkTask:
     """Work for one network or a few that are compared: trained on one seed, and judged on unseen examples.
 
     Attributes
@@ -50,11 +50,11 @@ _SMALL_SIZES: Final = {1: 6.0, 2: 6.0, 4: 9.0}
 
 TASKS: Final = (
     *(
-        Task(f"MNIST, N = {digits}", ADDITION, "sums", cost, {"digits": digits, "small": False})
+        NetworkTask(f"MNIST, N = {digits}", ADDITION, "sums", cost, {"digits": digits, "small": False})
         for digits, cost in _SIZES.items()
     ),
     *(
-        Task(
+        NetworkTask(
             f"8 x 8 digits, N = {digits}",
             ADDITION,
             "sums",
@@ -69,12 +69,12 @@ TASKS: Final = (
 """All of them, in the order of the report."""
 
 
-def task_named(name: str) -> Task:
+def task_named(name: str) -> NetworkTask:
     """Return a task by its name."""
     return next(task for task in TASKS if task.name == name)
 
 
-def scores_of(task: Task, seed: int) -> list[Score]:
+def scores_of(task: NetworkTask, seed: int) -> list[Score]:
     """Return what a task's networks reach with one seed."""
     try:
         module = import_module(f"lbm.trials.networks.{task.module}")
