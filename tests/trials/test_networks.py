@@ -16,7 +16,17 @@ from lbm.trials.storage import check_row, read_csv, write_csv
 
 torch = pytest.importorskip("torch")
 
-from lbm.trials.networks import images, sums  # noqa: E402 - they need torch
+from lbm.trials.networks import (  # noqa: E402 - they need torch
+    boards,
+    concepts,
+    few_labels,
+    images,
+    paths,
+    rankings,
+    requirements,
+    sums,
+    trees,
+)
 
 
 def row(task, value, *, seed=0, method="layer", measure=SUM):
@@ -122,6 +132,214 @@ def test_the_layer_knows_the_sum_that_training_tells_it():
     assert layer(sure).log_prob(told).item() == pytest.approx(0, abs=1e-9)
 
 
+# --- paths -----------------------------------------------------------------------------------------
+
+
+def walked(edges, start, end):
+    """Return whether a simple path of these edges, all of them, leads from start to end: by search."""
+
+    def further(node, left, seen):
+        if node == end:
+            return not left
+        return any(
+            further(sum(paths.EDGES[edge]) - node, left - {edge}, seen | {node})
+            for edge in left
+            if node in paths.EDGES[edge] and sum(paths.EDGES[edge]) - node not in seen
+        )
+
+    return further(start, frozenset(edges), frozenset())
+
+
+def simple_path(rng):
+    """Return the edges and ends of a random simple path."""
+    node, seen, edges = int(rng.integers(16)), [], []
+    for _ in range(int(rng.integers(1, 16))):
+        seen.append(node)
+        steps = [edge for edge, pair in enumerate(paths.EDGES) if node in pair]
+        steps = [edge for edge in steps if sum(paths.EDGES[edge]) - node not in seen]
+        if not steps:
+            break
+        edges.append(int(rng.choice(steps)))
+        node = sum(paths.EDGES[edges[-1]]) - node
+    return edges, seen[0], node
+
+
+@given(st.integers(0, 2**20))
+def test_a_path_is_one_whoever_checks_it_and_with_another_edge_it_is_none(seed):
+    rng = np.random.default_rng(seed)
+    edges, start, end = simple_path(rng)
+    ends = np.isin(np.arange(16), [start, end])
+    assert paths.is_path(np.isin(np.arange(24), edges), ends)
+    changed = {*edges} ^ {*rng.integers(24, size=int(rng.integers(1, 4))).tolist()}
+    said = paths.is_path(np.isin(np.arange(24), list(changed)), ends)
+    assert said == walked(changed, *np.flatnonzero(ends).tolist())
+
+
+def test_the_grid_has_each_edge_between_neighbours_once():
+    assert len(set(paths.EDGES)) == 24
+    assert {abs(one - other) for one, other in paths.EDGES} == {1, 4}
+
+
+@pytest.mark.parametrize("line", ["1-2,3-4", "1-2,3-x,5", "1-2,3-44,5", "1-2,3-4,-"])
+def test_a_line_that_is_no_grid_is_named(line):
+    with pytest.raises(FileError, match=r"cannot read made: .* in line 2"):
+        paths.read_grids(f"1-2,3-4,5\n{line}", "made")
+
+
+def test_every_listed_path_of_the_data_is_one_and_uses_no_removed_edge(dataset):
+    text = (dataset("structured") / "grid_paths.data").read_text()
+    grids = paths.read_grids(text, "grid paths")
+    assert len(grids.first) == 1610
+    for there, ends, first, listed in zip(grids.there, grids.ends, grids.first, grids.listed, strict=True):
+        assert frozenset(np.flatnonzero(first).tolist()) in listed
+        for path in listed:
+            line = np.isin(np.arange(24), list(path))
+            assert paths.is_path(line, ends)
+            assert not (line & ~there).any()
+
+
+# --- rankings --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_models_of_the_theory_of_rankings_are_the_rankings(pairs):
+    import lbm
+
+    found = lbm.models(lbm.Theory.parse(rankings.theory(pairs=pairs)))
+    assert len(found) == 24
+    for world in found:
+        ranks = [[world[f"at({kind}, {spot})"] for spot in range(4)].index(True) for kind in rankings.ASKED]
+        assert sorted(ranks) == [0, 1, 2, 3]
+        if pairs:
+            place = dict(zip(rankings.ASKED, ranks, strict=True))
+            assert world["before(4, 6)"] == (place[4] < place[6])
+            assert world["before(9, 10)"] == (place[9] < place[10])
+
+
+def test_places_are_those_of_some_kinds_among_themselves():
+    ranking = np.array([[10, 3, 9, 4, 5, 1, 6, 2, 8, 7]])
+    assert rankings.places(ranking, rankings.ASKED).tolist() == [[2, 3, 1, 0]]  # of 4, 6, 9 and 10
+    assert rankings.places(ranking, rankings.GIVEN).tolist() == [[2, 3, 0, 1, 5, 4]]
+
+
+def test_rankings_are_read_as_often_as_they_count_and_a_line_that_is_none_is_named():
+    text = "10\n1,one\n5,5,2\n2,1,2,3,4,5,6,7,8,9,10\n"
+    assert rankings.read_rankings(text, "made").shape == (2, 10)
+    with pytest.raises(FileError, match="cannot read made: expected ten kinds by rank in line 5"):
+        rankings.read_rankings(text + "1,1,1,3,4,5,6,7,8,9,10", "made")
+
+
+# --- hierarchies -----------------------------------------------------------------------------------
+
+ARFF = """% made
+@RELATION made
+@ATTRIBUTE x numeric
+@ATTRIBUTE y numeric
+@ATTRIBUTE class hierarchical 2/1,1,2,2/1/3
+@DATA
+1,?,2/1/3
+-3,0.5,1@2
+"""
+
+
+def test_labels_of_a_hierarchy_are_closed_upwards():
+    found = trees.read_arff(ARFF, "made")
+    assert found.names == ("1", "2", "2/1", "2/1/3")
+    assert found.parents.tolist() == [-1, -1, 1, 2]
+    assert found.labels.tolist() == [[False, True, True, True], [True, True, False, False]]
+    assert np.isnan(found.cells[0, 1])
+    assert trees.broken(found.labels, found.parents) == 0
+    assert trees.broken(found.labels ^ np.array([False, True, False, False]), found.parents) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("@DATA", ""), ("hierarchical", "numeric"), ("1@2", "7"), ("0.5,", ""), ("-3", "three")],
+)
+def test_a_file_of_a_hierarchy_that_does_not_fit_is_one_line(old, new):
+    with pytest.raises(FileError, match=r"^cannot read made: expected") as caught:
+        trees.read_arff(ARFF.replace(old, new), "made")
+    assert "\n" not in str(caught.value)
+
+
+@given(st.integers(0, 2**20))
+def test_the_max_rule_keeps_the_hierarchy_and_raises_no_chance_past_those_below(seed):
+    rng = np.random.default_rng(seed)
+    parents = np.array([int(rng.integers(-1, child)) if child else -1 for child in range(8)])
+    chances = rng.random((5, 8))
+    most = trees.raised(chances, parents)
+    assert trees.broken(most > 0.5, parents) == 0
+    for label in range(8):
+        below = {label}
+        for child in range(label + 1, 8):
+            if parents[child] in below:
+                below.add(child)
+        assert (most[:, label] == chances[:, sorted(below)].max(axis=1)).all()
+
+
+# --- digits behind sums, boards, requirements ---------------------------------------------------------
+
+
+@given(st.integers(0, 2**20), st.sampled_from(sorted(concepts.PAIRS)))
+def test_only_pairs_that_occur_are_drawn_and_each_as_often(seed, name):
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(10), 5))
+    pairs = concepts.PAIRS[name]
+    drawn = concepts.paired(labels, pairs, 3 * len(pairs), seed)
+    assert sorted(map(tuple, labels[drawn].tolist())) == sorted(pairs * 3)
+
+
+def test_calibration_error_is_nothing_where_confidence_is_how_often_one_is_right():
+    right = np.array([True] * 75 + [False] * 25)
+    assert concepts.calibration_error(np.full(100, 0.75), right) == 0
+    assert concepts.calibration_error(np.ones(100), right) == 0.25
+    assert concepts.calibration_error(np.array([0.0, 1.0]), np.array([False, True])) == 0
+
+
+def test_models_of_the_theory_of_boards_are_the_solved_boards():
+    import lbm
+
+    assert lbm.count(lbm.Theory.parse(boards.theory())) == len(boards.solved_boards()) == 288
+    assert len(np.unique(boards.solved_boards(), axis=0)) == 288
+    for board in boards.solved_boards()[::17]:
+        assert boards.is_solved(board)
+        changed = board.copy()
+        changed[5] = changed[5] % 4 + 1
+        assert not boards.is_solved(changed)
+
+
+@given(st.integers(0, 2**20))
+def test_cells_of_boards_have_images_of_their_digits(seed):
+    labels = np.random.default_rng(seed).integers(0, 6, 200)
+    labels[:4] = 1, 2, 3, 4
+    drawn, numbers = boards.drawn(labels, 6, seed)
+    assert (labels[numbers] == drawn).all()
+    assert all(boards.is_solved(board) for board in drawn)
+
+
+def test_labelled_images_are_as_many_of_each_digit():
+    labels = np.repeat(np.arange(10), 20)
+    chosen = few_labels.labelled(labels, 3, 0)
+    assert np.bincount(labels[chosen]).tolist() == [3] * 10
+    assert len(set(chosen.tolist())) == 30
+    assert chosen.tolist() != few_labels.labelled(labels, 3, 1).tolist()
+
+
+def test_requirements_that_are_none_are_one_line():
+    assert requirements.read_requirements("c one\np cnf 41 2\n1 -2 0\n41 0\n", "made") == [[1, -2], [41]]
+    for text in ("1 2", "1 0 2 0", "42 0", "one 0"):
+        with pytest.raises(FileError, match=r"^cannot read made: expected requirements over 41 labels"):
+            requirements.read_requirements(text, "made")
+
+
+def test_repaired_label_sets_keep_all_requirements(dataset, monkeypatch):
+    dataset("structured")
+    monkeypatch.setattr(requirements, "SETS", 50)
+    found = {(each.method, each.measure): each.value for each in requirements.measure(0, flipped=0.05)}
+    assert found["layer", "violations"] == found["layer, fewest changes", "violations"] == 0
+    assert found["noisy labels", "violations"] > 0
+    assert found["layer", "label wrong, %"] < found["noisy labels", "label wrong, %"]
+
+
 # --- what is shown ---------------------------------------------------------------------------------
 
 
@@ -144,7 +362,7 @@ def test_published_figures_are_shown_as_published_and_ours_as_ours(tmp_path):
     assert lines["published: DeepSoftLog"][2] == "93.5 ± 0.6"
     assert {name.partition(":")[0] for name in lines} == {"lbm", "published"}
     assert len(lines) == 1 + len(PUBLISHED["MNIST, N = 4"])
-    assert "91.00 ± 1.41 % of the sums of unseen images are right; published: 93.5 ± 0.6" in said.findings[0]
+    assert said.findings[0].endswith("layer 91.00 ± 1.41; published, at best: 93.5 ± 0.6 (DeepSoftLog).")
     assert said.findings[-1].endswith(": 0.")
     (chart,) = neural.draw(rows)
     assert [curve.label for curve in chart.curves] == ["lbm", "published, best"]
@@ -175,4 +393,5 @@ def test_a_small_task_gives_the_same_rows_every_time(monkeypatch):
     values = {one["measure"]: one["value"] for one in every[0]}
     assert values["violations"] == 0
     assert values[SUM] > 15  # the most frequent sum is right in a tenth
-    assert re.fullmatch(r"8 x 8 digits, N = 1: [\d.]+ % of the sums.*", neural.section(every[0]).findings[0])
+    (said, _) = neural.section(every[0]).findings
+    assert re.fullmatch(r"8 x 8 digits, N = 1, sum right, %: layer [\d.]+\.", said)

@@ -44,14 +44,34 @@ class NetworkTask:
 
 
 ADDITION: Final = "addition"
+FEW: Final = "few labels"
+PATHS: Final = "grid paths"
+SUSHI: Final = "sushi"
+TREES: Final = "hierarchies"
+CONCEPTS: Final = "digits behind sums"
+BOARDS: Final = "visual Sudoku"
+ROADS: Final = "requirements"
 
-_SIZES: Final = {1: 80.0, 2: 90.0, 4: 130.0, 15: 200.0}
+_SIZES: Final = {1: 130.0, 2: 130.0, 4: 150.0, 15: 200.0}
 _SMALL_SIZES: Final = {1: 6.0, 2: 6.0, 4: 9.0}
+_SETS: Final = {"cellcycle": 60.0, "Diatoms": 60.0, "Enron": 20.0, "ImCLEF07A": 120.0, "ImCLEF07D": 100.0}
+_FLIPPED: Final = (0.02, 0.05)
 
 TASKS: Final = (
     *(
         NetworkTask(f"MNIST, N = {digits}", ADDITION, "sums", cost, {"digits": digits, "small": False})
         for digits, cost in _SIZES.items()
+    ),
+    NetworkTask("MNIST, 100 labels", FEW, "few_labels", 120.0, {"small": False}),
+    NetworkTask("4 x 4 grid", PATHS, "paths", 15.0),
+    NetworkTask("four of ten kinds", SUSHI, "rankings", 10.0),
+    *(NetworkTask(name, TREES, "trees", cost, {"name": name}) for name, cost in _SETS.items()),
+    NetworkTask("MNIST-Half", CONCEPTS, "concepts", 10.0, {"name": "Half", "small": False}),
+    NetworkTask("MNIST-EvenOdd", CONCEPTS, "concepts", 20.0, {"name": "EvenOdd", "small": False}),
+    NetworkTask("MNIST, 4 x 4", BOARDS, "boards", 40.0, {"small": False}),
+    *(
+        NetworkTask(f"ROAD-R, {share:.0%} flipped", ROADS, "requirements", 8.0, {"flipped": share})
+        for share in _FLIPPED
     ),
     *(
         NetworkTask(
@@ -65,6 +85,11 @@ TASKS: Final = (
         )
         for digits, cost in _SMALL_SIZES.items()
     ),
+    NetworkTask("8 x 8 digits, 40 labels", FEW, "few_labels", 2.0, {"small": True}, quick=True, seeds=1),
+    NetworkTask(
+        "8 x 8 digits, Half", CONCEPTS, "concepts", 1.0, {"name": "Half", "small": True}, quick=True, seeds=1
+    ),
+    NetworkTask("8 x 8 digits, 4 x 4", BOARDS, "boards", 4.0, {"small": True}, quick=True, seeds=1),
 )
 """All of them, in the order of the report."""
 

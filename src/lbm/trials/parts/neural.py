@@ -135,12 +135,17 @@ def _table(rows: Sequence[Row], family: str) -> Sheet:
             line = (name, f"{HERE}: {method}", *(cells.get(what, "") for what in whats))
             lines.append((*line, str(len(some)), seconds(took)))
         for system in dict.fromkeys(one.system for one in PUBLISHED.get(name, ())):
-            said = {one.measure: one.text for one in PUBLISHED[name] if one.system == system}
+            theirs = [one for one in PUBLISHED[name] if one.system == system]
+            said = {one.measure: one.text + ("*" if one.origin == "recalled" else "") for one in theirs}
             line = (name, f"{THERE}: {system}", *(said.get(what, "") for what in whats))
             lines.append((*line, "", ""))
     head = ("task", "system", *whats, "seeds", "processor time of a run")
     return Sheet(
-        family.capitalize(), head, tuple(lines), left=(0, 1), note=wording(__name__, family.capitalize())
+        family[0].upper() + family[1:],
+        head,
+        tuple(lines),
+        left=(0, 1),
+        note=wording(__name__, family[0].upper() + family[1:]),
     )
 
 
@@ -154,13 +159,19 @@ def _spread(what: str, values: Sequence[float]) -> str:
 
 
 def _findings(rows: Sequence[Row]) -> Iterator[str]:
-    for name in _tasks(rows, ADDITION):
-        mine = where(rows, task=name, measure=SUM)
-        best = _best(name, SUM)
-        beside = f"; published: {best.text} at best ({best.system})" if best else ""
-        right = _spread(SUM, numbers(mine, "value"))
-        yield f"{name}: {right} % of the sums of unseen images are right{beside}."
+    for name in different(rows, "task"):
+        found = list(_measured(rows, name))
+        if not found:
+            continue
+        what = found[0][1]
+        said = [
+            f"{method} {_spread(what, numbers(mine, 'value'))}" for method, one, mine in found if one == what
+        ]
+        best = _best(name, what)
+        beside = f"; published, at best: {best.text} ({best.system})" if best else ""
+        yield f"{name}, {what}: {', '.join(said)}{beside}."
     broken = [row for row in rows if row["measure"] == VIOLATIONS and str(row["method"]).startswith("layer")]
-    if broken:
-        total = sum(number(row, "value") for row in broken)
+    kept = [row for row in broken if "cell by cell" not in str(row["method"])]
+    if kept:
+        total = sum(number(row, "value") for row in kept)
         yield f"Predictions of layers that broke their theory, over all tasks and seeds: {total:,.0f}."
