@@ -331,6 +331,7 @@ def test_requirements_that_are_none_are_one_line():
             requirements.read_requirements(text, "made")
 
 
+@pytest.mark.slow
 def test_repaired_label_sets_keep_all_requirements(dataset, monkeypatch):
     dataset("structured")
     monkeypatch.setattr(requirements, "SETS", 50)

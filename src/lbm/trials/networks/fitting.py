@@ -25,8 +25,11 @@ def one_thread(seed: int) -> Iterator[None]:
             torch.set_num_threads(threads)
 
 
-def lenet(classes: int = 10) -> nn.Sequential:
-    """Return LeNet as papers on this subject have it: 6 and 16 convolutions, then 120, 84 and 10 units."""
+def lenet(classes: int = 10, *, dropout: float = 0.0) -> nn.Sequential:
+    """Return LeNet as papers on this subject have it: 6 and 16 convolutions, then 120, 84 and 10 units.
+
+    ``dropout``: the share of units left out in training before each layer of the last three.
+    """
     return nn.Sequential(
         nn.Conv2d(1, 6, 5),
         nn.MaxPool2d(2),
@@ -35,10 +38,13 @@ def lenet(classes: int = 10) -> nn.Sequential:
         nn.MaxPool2d(2),
         nn.ReLU(),
         nn.Flatten(),
+        nn.Dropout(dropout),
         nn.Linear(256, 120),
         nn.ReLU(),
+        nn.Dropout(dropout),
         nn.Linear(120, 84),
         nn.ReLU(),
+        nn.Dropout(dropout),
         nn.Linear(84, classes),
     )
 

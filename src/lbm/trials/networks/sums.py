@@ -80,6 +80,7 @@ class Recipe:
     decay: float = 0.01
     average: float = 0.998
     warm: float = 0.3
+    dropout: float = 0.0
 
 
 RECIPES: Final = {
@@ -91,9 +92,9 @@ RECIPES: Final = {
 """For MNIST, by the number of digits: chosen on images held out of training."""
 
 SMALL: Final = {
-    1: Recipe(epochs=20, batch=16, rate=1e-2, average=0.99),
-    2: Recipe(epochs=30, batch=8, rate=1e-2, average=0.99),
-    4: Recipe(epochs=40, batch=4, rate=1e-2, average=0.99),
+    1: Recipe(epochs=20, batch=16, rate=1e-2, average=0.99, dropout=0.2),
+    2: Recipe(epochs=30, batch=8, rate=1e-2, average=0.99, dropout=0.2),
+    4: Recipe(epochs=40, batch=4, rate=1e-2, average=0.99, dropout=0.2),
 }
 """For scikit-learn's digits."""
 
@@ -101,7 +102,8 @@ SMALL: Final = {
 def trained(images: Images, digits: int, recipe: Recipe, layer: LogicLayer, seed: int) -> nn.Module:
     """Return a network that has learned from the sums of training images, each seen in one example."""
     flat = images.train.ndim == 2
-    network = dense(images.train.shape[1], 128, 10, dropout=0.2) if flat else lenet()
+    size = images.train.shape[1]
+    network = dense(size, 128, 10, dropout=recipe.dropout) if flat else lenet(dropout=recipe.dropout)
     groups = grouped(len(images.train), 2 * digits, seed=seed)
     known = torch.from_numpy(sums(images.train_labels.numpy()[groups]))
     places = torch.from_numpy(groups)
