@@ -53,7 +53,7 @@ def test_the_page_lists_every_array_with_its_type_and_its_shape(saved):
     known = model.network_.knowledge
     sizes = {
         "n": len(model.atoms_), "l": len(model.labels_), "h": model.hidden, "f": len(known.initial),
-        "u": known.units, "u + 1": known.units + 1, "literals": known.signs.nnz, "parts": len(known.owner),
+        "rows": len(model.background_), "u": known.units, "u + 1": known.units + 1, "literals": known.signs.nnz, "parts": len(known.owner),
         "formulae that are not fixed": int((~known.fixed).sum()),
     }  # fmt: skip
     other = "literal_" if model.literals == "tied" else "raw_confidence"
@@ -87,7 +87,7 @@ def test_the_checksum_is_what_the_page_says(saved):
     assert list(metadata) == ["lbm-model"]
     assert json.loads(metadata["lbm-model"]) == {
         "sha256": digest.hexdigest(),
-        "version": 2 if saved[2].get("units") else 1,
+        "version": 3,
     }
 
 

@@ -36,7 +36,10 @@ KINDS: Final = {
 """Files of ours by the key of their header, and who reads them."""
 
 VERSION: Final = 2
-"""The newest version that is read. What version 1 can say is written as version 1."""
+"""The newest version of a machine that is read. What version 1 can say is written as version 1."""
+
+NEWEST: Final = {"lbm-model": 3}
+"""The same of other kinds of files, where it is not VERSION."""
 
 MAX_HEADER: Final = 65_536
 """Bytes of header that are read: ours need about two thousand, whatever the machine."""
@@ -157,7 +160,7 @@ def unpack(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Array
 
     def check(facts: Any, shapes: Shapes) -> None:
         check_keys(facts, ("sha256", "version"), f"the header of an {kind}", where)
-        check_version(facts["version"], where)
+        check_version(facts["version"], where, NEWEST.get(kind, VERSION))
         for name, (found, _) in shapes.items():
             if found not in _NUMBERS:
                 refuse(where, f"expected one of {', '.join(_NUMBERS)} in {name}, found {found}")
@@ -238,12 +241,12 @@ def refuse(where: str, message: str) -> NoReturn:
     raise MachineFileError(f"{where}: {message}") from None
 
 
-def check_version(version: Any, where: str) -> None:
+def check_version(version: Any, where: str, newest: int = VERSION) -> None:
     """Check that a file is of a version that is known."""
     if type(version) is not int or version < 1:
         refuse(where, f"expected a version from 1 up, found {shown(version)}")
-    if version > VERSION:
-        refuse(where, f"written by a newer lbm: expected version {VERSION} at most, found {shown(version)}")
+    if version > newest:
+        refuse(where, f"written by a newer lbm: expected version {newest} at most, found {shown(version)}")
 
 
 def check_keys(given: Any, expected: Iterable[str], what: str, where: str) -> None:

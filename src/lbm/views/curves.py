@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from lbm.training.gradients.descent import Epoch
+    from lbm.training.gradients.epochs import Epoch
     from lbm.training.learners.estimator import Confidence
 
 RULES: Final = 30

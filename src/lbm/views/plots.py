@@ -89,10 +89,8 @@ def _as_machine(thing: Machine | Theory | LBMClassifier | LogicalRBM) -> Machine
         return translate(thing)
     if isinstance(thing, Machine):
         return thing
-    if hasattr(thing, "network_"):  # a learner, which brought torch along
-        from lbm.training.boltzmann.network import to_machine
-
-        return to_machine(thing.network_)
+    if hasattr(thing, "parameters"):  # a learner
+        return thing.parameters().machine
     raise TypeError(f"expected a Machine, a Theory or a fitted learner, got {thing!r}")
 
 

@@ -20,25 +20,21 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from scipy.sparse import csc_array, hstack
 from torch import Tensor, nn
 from torch.nn import functional
 
 from lbm.arrays import Floats, Ints, slices
-from lbm.knowledge.theory import Theory
-from lbm.machine.calibrated import LEAST, MARGIN, pull
-from lbm.machine.calibrated import bias as unit_bias
+from lbm.machine.calibrated import LEAST, MARGIN
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
+from lbm.training.boltzmann.parameters import LITERALS, Parameters, inverse_softplus, parameters_of
 
 CHUNK: Final = 1 << 22
 """Hidden inputs held at once, (rows x classes x units); more are taken in parts."""
 
 DENSE: Final = 1 << 24
 """Entries of (columns that knowledge mentions x its units) up to which signs are a dense matrix."""
-
-LITERALS: Final = ("tied", "free")
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,51 +395,25 @@ class Network(nn.Module):
         return scores + self.patterns @ self.label_bias
 
 
-def inverse_softplus(value: Floats) -> Floats:
-    """Return θ with log(1 + exp θ) = value, for values above 0."""
-    return value + np.log(-np.expm1(-value))
-
-
 def to_machine(network: Network) -> Machine:
-    """Return the network as a machine: atoms are its columns, then its label atoms.
+    """Return the network as a machine: see :attr:`lbm.training.boltzmann.parameters.Parameters.machine`."""
+    return parameters_of(network).machine
 
-    Its own distribution at confidence 1 is the network's joint one: free_energy(world, confidence=1) is
-    F(x, k). Units of the knowledge come first, in the order of ``network.knowledge``.
-    """
-    known, place = network.knowledge, np.argsort(network.order)
 
-    def numbers(tensor: Tensor) -> Floats:
-        return tensor.detach().cpu().numpy().astype(np.float64)
-
-    signs = known.signs.tocoo()
-    if known.calibrated:
-        strength = known.unit_confidences(numbers(network.confidences()))
-        literals, bias = (
-            signs.data * pull(strength)[signs.col],
-            unit_bias(strength, known.positive.astype(np.float64)),
-        )
-    elif network.literals == "tied":
-        strength = known.unit_confidences(numbers(network.confidences()))
-        literals, bias = signs.data * strength[signs.col], strength * (known.epsilon - known.positive)
-    else:
-        literals, bias = numbers(network.literal_weights), numbers(network.literal_bias)[place]
-        strength = np.zeros(known.units)
-        np.maximum.at(strength, signs.col, np.abs(literals))
-    ruled = csc_array((literals, (signs.row, signs.col)), shape=signs.shape)
-    free = np.concatenate([numbers(network.weights), numbers(network.label_weights)])
-    names = (*known.columns, *known.labels)
-    return Machine(
-        atoms=names,
-        weights=csc_array(hstack([ruled, csc_array(free)], format="csc")),
-        visible_bias=np.concatenate([numbers(network.visible_bias), numbers(network.label_bias)]),
-        hidden_bias=np.concatenate([bias, numbers(network.hidden_bias)]),
-        epsilon=known.epsilon,
-        unit_weights=np.concatenate([strength, np.abs(free).max(axis=0, initial=0.0)]),
-        owner=known.owner,
-        unit=known.unit,
-        theory=Theory.from_parts(names, known.statements),
-        calibrated=known.units if known.calibrated else 0,
+def network_of(parameters: Parameters) -> Network:
+    """Return the network with these parameters."""
+    dtype = torch.float32 if parameters.arrays["weights"].dtype == np.float32 else torch.float64
+    network = Network(
+        parameters.knowledge,
+        hidden=parameters.hidden,
+        literals=parameters.literals,
+        groups=parameters.together,
+        dtype=dtype,
     )
+    with torch.no_grad():
+        for name, values in network.named_parameters():
+            values.copy_(torch.from_numpy(parameters.arrays[name]))
+    return network
 
 
 # --- sums, with their gradients written out: training spends most of its time here ----------------

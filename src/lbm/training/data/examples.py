@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from lbm.arrays import Bytes, Floats, Ints, slices
 from lbm.errors import FileError
 from lbm.training.data.files import CHUNK_CELLS, TableFile, find_column, reading
-from lbm.training.data.rows import MISSING
-from lbm.training.data.table import Layout, fit_layout, read_atoms
+from lbm.training.data.table import MISSING, Layout, fit_layout, read_atoms
 
 MAX_CLASSES: Final = 10_000
 """Classes of a model: label atoms by class are a matrix."""

@@ -10,9 +10,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from lbm.arrays import Ints, slices
-
-MISSING: Final = 255
-"""What stands for a missing value in bytes, beside 0 and 1."""
+from lbm.training.data.table import MISSING
 
 COUNTED: Final = 1024
 """Rows that are dense at once while they are counted."""

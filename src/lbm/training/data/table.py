@@ -29,6 +29,9 @@ from lbm.training.data.names import (
     understood,
 )
 
+MISSING: Final = 255
+"""What stands for a missing value in bytes, beside 0 and 1."""
+
 ENCODE: Final = ("auto", "never")
 ODD: Final = ("text", "missing")
 

@@ -25,12 +25,13 @@ from lbm.machine.calibrated import pull
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Fact, Groups, every_way, facts_of
 from lbm.training.boltzmann.knowledge import atom_of, label_patterns
+from lbm.training.boltzmann.parameters import Parameters, parameters_of
 from lbm.training.data.names import plain
 
 if TYPE_CHECKING:
     from lbm.training.boltzmann.network import Network
 
-    Source = Network | Machine
+    Source = Network | Parameters | Machine
 else:
     Source = Any
 
@@ -134,11 +135,10 @@ def as_classifier(source: Source, labels: Sequence[str] = ()) -> LabelledMachine
                 f"{', '.join(source.atoms[-3:])}, got {', '.join(labels) or 'none'}"
             )
         return LabelledMachine(source, len(labels))
-    from lbm.training.boltzmann.network import to_machine
-
     if not source.knowledge.labels:
         raise ValueError("expected a machine with label atoms, got one without: it has no classes to compare")
-    return LabelledMachine(to_machine(source), len(source.knowledge.labels), source.together)
+    learned = source if isinstance(source, Parameters) else parameters_of(source)
+    return LabelledMachine(learned.machine, len(learned.knowledge.labels), learned.together)
 
 
 def unit_literals(machine: Machine, unit: int) -> tuple[list[int], list[float]]:

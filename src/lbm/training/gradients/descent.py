@@ -22,6 +22,7 @@ from lbm.training.boltzmann.missing import predict_log_probabilities
 from lbm.training.boltzmann.network import Network
 from lbm.training.data.rows import Rows
 from lbm.training.gradients.costs import Cost, batch_cost
+from lbm.training.gradients.epochs import Epoch
 from lbm.training.gradients.quick import CONFIDENCE_RATE, FIRST, SECOND, Quick, suits
 
 MIN_ROWS: Final = 5
@@ -75,17 +76,6 @@ class Plan:
     max_seconds: float | None = None
     patience: int = 20
     seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """One pass over the rows: the mean cost on the way, and -log p(k | x) and accuracy on validation rows."""
-
-    number: int
-    cost: float
-    validation_cost: float | None
-    validation_accuracy: float | None
-    seconds: float
 
 
 @dataclass(slots=True)

@@ -6,44 +6,49 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from lbm.arrays import Bools, Floats, Ints, slices
+from lbm.arrays import Bools, Bytes, Floats, Ints, slices
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.calibrated import check_units
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
-from lbm.training.boltzmann.knowledge import known_as, label_names, label_patterns
-from lbm.training.boltzmann.missing import exact_rows, predict_log_probabilities
-from lbm.training.boltzmann.network import Network
-from lbm.training.data.examples import Examples
+from lbm.training.boltzmann.filling import exact_rows, log_probabilities
+from lbm.training.boltzmann.knowledge import (
+    Knowledge,
+    compile_knowledge,
+    known_as,
+    label_names,
+    label_patterns,
+)
+from lbm.training.boltzmann.parameters import Parameters, blank
 from lbm.training.data.names import plain
-from lbm.training.data.rows import Rows, count_values
-from lbm.training.data.table import Layout, layout_of_names, read_atoms, read_table
+from lbm.training.data.table import MISSING, Layout, layout_of_names, read_atoms, read_table
 from lbm.training.explanations.explain import Explanation, as_classifier, explain_rows
 from lbm.training.explanations.extract import Extraction, extract_rules
-from lbm.training.gradients.costs import Cost, cost_of
-from lbm.training.gradients.descent import (
-    Data,
-    Epoch,
-    Plan,
-    Progress,
-    begin,
-    restore_best,
-    split,
-    steps,
-    stream,
-)
 from lbm.training.learners.classes import label_bias, read_classes, target_name
-from lbm.training.learners.estimator import Learner, check_whole, draw_seed, mentioned_atoms, read_knowledge
+from lbm.training.learners.estimator import (
+    Learner,
+    check_whole,
+    draw_seed,
+    load_torch,
+    mentioned_atoms,
+    read_knowledge,
+)
+
+if TYPE_CHECKING:  # torch is loaded to learn, not to know
+    from lbm.training.data.examples import Examples
+    from lbm.training.data.rows import Rows
+    from lbm.training.gradients.costs import Cost
+    from lbm.training.gradients.descent import Data, Plan, Progress
+    from lbm.training.gradients.epochs import Epoch
 
 TIE: Final = 1e-9
 """Scores nearer than this, in proportion to their size, are equal."""
@@ -51,8 +56,8 @@ TIE: Final = 1e-9
 PREDICTED_ROWS: Final = 4096
 """Rows that are made dense at once in a prediction."""
 
-CONJECTURE: Final = 4
-"""What its random numbers are for, beside those of descent and of chains."""
+CONJECTURE, BACKGROUND = 4, 5
+"""What random numbers are for, beside those of descent and of chains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,9 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         rules explain is learned from nonetheless.
     class_weight
         None, ``balanced``, or a dict from classes to weights.
+    background
+        How many of the rows trained on are kept, drawn at random, as what explanations by column compare
+        with. They are stored with the model; 0: none are.
     encode
         ``auto``: columns that hold other values than 0, 1 and NaN pass through an :class:`AtomEncoder` with
         its default options, and knowledge may mention thresholds and categories of its own, such as
@@ -162,6 +170,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         A :class:`Confidence` for every formula, in order.
     broken_
         With ``hard=True``, a :class:`Broken` for every formula that training rows break.
+    background_
+        The truth values of the rows that were kept, as bytes, 255 where one is missing; None: none were.
 
     Examples
     --------
@@ -187,6 +197,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     trust: float = 1.0
     unaided: float = 0.5
     class_weight: Any = None
+    background: int = 100
 
     # -- fitting --
 
@@ -201,6 +212,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         self._start(table, classes, target_name(self.target, y), drop=True)
         data, numbers = self._read_data(table, given, weights)
         run = self._prepare(cost, data, numbers)
+        from lbm.training.gradients.descent import begin
+
         progress = begin(self.network_)
         self.progress_: Progress | None = progress
         for _ in run.steps(progress):
@@ -227,6 +240,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         elif classes is not None and not np.array_equal(np.unique(classes), known):
             raise ValueError(f"classes={classes!r} is not the same as on the first call: {known.tolist()}")
         data, numbers = self._read_data(table, given, weights)
+        from lbm.training.gradients.descent import begin
+
         if self.progress_ is None:
             self.progress_ = begin(self.network_)
         progress = self.progress_
@@ -236,6 +251,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         every = np.arange(len(numbers), dtype=np.int64)
         kept = self._unbroken(data, numbers)
         run = TrainingRun(self, data, numbers, cost, plan, train=every[kept], validation=every[:0])
+        if self.background_ is None:
+            self._keep_background(data, every[kept])
         for _ in run.steps(progress):
             pass
         return run.finish(progress)
@@ -281,8 +298,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
             raise UnknownAtom(labels[0], mentioned, "theory")
         self._know_columns(layout)
         self._assemble(layout, kinds, target, theory)
-        with torch.no_grad():
-            self.network_.label_weights.zero_()  # units that are not knowledge have nothing to say yet
+        # Units that are not knowledge have nothing to say yet.
+        self.network_.label_weights.data.zero_()
         return self
 
     # -- answers --
@@ -312,11 +329,13 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         if self._is_calibrated(fitted=True):
             return np.asarray(self._level_classes(self._log_probabilities(X)).sum(axis=1) > 1)
         parts = self._chunks(X)
-        return np.concatenate([_tied_classes(self.network_, x).sum(axis=1) > 1 for x in parts])
+        parameters = self.parameters()
+        return np.concatenate([_tied_classes(parameters, x).sum(axis=1) > 1 for x in parts])
 
     def exact(self, X: Any) -> Bools:
         """Return which rows are predicted exactly; the others miss so many values that they are sampled."""
-        return np.concatenate([exact_rows(self.network_, torch.tensor(x)) for x in self._chunks(X)])
+        parameters = self.parameters()
+        return np.concatenate([exact_rows(parameters, x) for x in self._chunks(X)])
 
     def explain(self, X: Any, *, against: Any = None) -> list[Explanation]:
         """Return why each row is in its class: the log-odds as a bias and a term per hidden unit, exactly.
@@ -328,12 +347,14 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         classes = self.classes_.tolist()
         found: list[Explanation] = []
         for x in self._chunks(X):
-            told = explain_rows(self.network_, x, classes=classes)
+            told = explain_rows(self.parameters(), x, classes=classes)
             if against is not None:
                 other, names = self._number(against), list(map(str, classes))
                 kinds = np.array([names.index(one.kind) for one in told])
                 rest = np.flatnonzero(kinds != other)
-                again = explain_rows(self.network_, x[rest], classes=classes, kinds=kinds[rest], others=other)
+                again = explain_rows(
+                    self.parameters(), x[rest], classes=classes, kinds=kinds[rest], others=other
+                )
                 for i, one in zip(rest.tolist(), again, strict=True):
                     told[i] = one
             found += told
@@ -351,7 +372,9 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         x = None if X is None else np.concatenate(list(self._chunks(X)))
         kinds = None if y is None else np.array([self._number(kind) for kind in np.asarray(y).tolist()])
-        found = extract_rules(self.network_, x, kinds, method=method, max_rules=max_rules, seed=self.seed_)
+        found = extract_rules(
+            self.parameters(), x, kinds, method=method, max_rules=max_rules, seed=self.seed_
+        )
         return replace(found, classifier=self._of_rules(found.theory))
 
     def _of_rules(self, theory: Theory) -> LBMClassifier:
@@ -362,8 +385,16 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         rules.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             rules.feature_names_in_ = self.feature_names_in_
-        rules._assemble(self.layout_, self.classes_, self.target_, theory)
-        return rules
+        rules.classes_, rules.target_, rules.labels_ = self.classes_, self.target_, self.labels_
+        rules.layout_, rules.atoms_, rules.seed_ = self.layout_, self.atoms_, self.seed_
+        rules.history_, rules.stopped_, rules.broken_, rules.background_ = (), None, (), None
+        knowledge = compile_knowledge(
+            self.layout_.understood(theory, target=self.target_, classes=self.classes_.tolist()),
+            columns=self.atoms_,
+            labels=self.labels_,
+            units="calibrated",
+        )
+        return rules.know(blank(knowledge, self.layout_.groups), trained=False)
 
     # -- inside --
 
@@ -376,9 +407,14 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def _cost(self) -> Cost:
         names = ("alpha", "beta", "steps", "persistent", "l1", "l2", "trust", "unaided")
+        load_torch()
+        from lbm.training.gradients.costs import cost_of
+
         return cost_of(self.cost, **{name: getattr(self, name) for name in names})
 
     def _plan(self, rows: int) -> Plan:
+        from lbm.training.gradients.descent import Plan
+
         size = min(max(rows // 16, 8), 256) if self.batch_size is None else self.batch_size
         return Plan(self.learning_rate, size, self.max_epochs, self.max_seconds, self.patience, self.seed_)
 
@@ -406,6 +442,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         self.labels_ = label_names(target, classes.tolist())
         self._begin_with(layout, theory)
         self.progress_ = None
+        self.background_: Bytes | None = None
         self.history_: tuple[Epoch, ...] = ()
         self.stopped_: str | None = None
         self.broken_: tuple[Broken, ...] = ()
@@ -415,14 +452,14 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         units = "calibrated" if self._is_calibrated() else "paper"
         theory = layout.understood(theory, target=self.target_, classes=self.classes_.tolist())
         self._begin(layout, theory, self.labels_, self.encoding, units)
-        with torch.no_grad():
-            self.network_.label_bias.copy_(torch.as_tensor(label_bias(self.default, self.classes_)))
+        begin = label_bias(self.default, self.classes_)
+        self.network_.label_bias.data.copy_(self.network_.label_bias.new_tensor(begin))
 
     def _is_calibrated(self, *, fitted: bool = False) -> bool:
         """Return whether units of the knowledge are calibrated: the network's, or as parameters say."""
         if fitted:
             check_is_fitted(self)
-            return self.network_.calibrated
+            return self.parameters().calibrated
         if self.units is None:
             return self.encoding != "rule" and self.literals != "free"
         check_units(self.units)
@@ -430,7 +467,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def _level_classes(self, logs: Floats) -> Bools:
         """Return the classes that tie for the best, shape (rows, classes), without the rounding of sums."""
-        total = float(self.network_.confidences().detach().sum())
+        total = float(self.parameters().confidences.sum())
         return np.asarray(logs >= logs.max(axis=1, keepdims=True) - TIE * max(1.0, total / 1000))
 
     def _unbroken(self, data: Data, numbers: Ints) -> Bools:
@@ -438,7 +475,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
         All count as such in the paper's units, where no formula is really hard.
         """
-        self.broken_ = _broken_rows(self.network_, data, numbers) if self.hard else ()
+        self.broken_ = _broken_rows(self.network_.knowledge, data, numbers) if self.hard else ()
         if not self._is_calibrated():
             return np.ones(len(numbers), dtype=bool)
         gone = [row for part in self.broken_ for row in part.rows]
@@ -461,6 +498,9 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def _data(self, rows: Rows, kinds: Ints, weights: Floats) -> Data:
         """Return rows as training data; a new network's biases begin at their means."""
+        from lbm.training.data.rows import count_values
+        from lbm.training.gradients.descent import Data
+
         zeros, ones = count_values(rows)
         if not self.network_.visible_bias.any():
             self.network_.start_at(zeros, ones)
@@ -469,11 +509,14 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def _prepare(self, cost: Cost, data: Data, numbers: Ints) -> TrainingRun:
         """Return the run that trains this classifier: some rows put aside, and rules added to its network."""
+        from lbm.training.gradients.descent import split
+
         plan = self._plan(len(numbers))
         train, validation = split(data.kinds, self.validation_fraction, plan.seed)
         kept = self._unbroken(data, numbers)
         train, validation = train[kept[train]], validation[kept[validation]]
         self._conjecture(data, train)
+        self._keep_background(data, train)
         return TrainingRun(self, data, numbers, cost, plan, train, validation)
 
     def _conjecture(self, data: Data, train: Ints) -> None:
@@ -482,6 +525,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         before = self.network_
         if not self.conjectures or not before.knowledge.units:
             return
+        from lbm.training.gradients.descent import stream
+
         random = stream(self.seed_, CONJECTURE)
         rows = random.permutation(train)[: max(1, CELLS // len(self.atoms_))]
         found = conjecture(
@@ -496,8 +541,17 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
             return
         added = ((self.confidence, formula) for formula in found)
         self._begin_with(self.layout_, Theory([*before.knowledge.statements, *added]))
-        with torch.no_grad():
-            self.network_.visible_bias.copy_(before.visible_bias)
+        self.network_.visible_bias.data.copy_(before.visible_bias.data)
+
+    def _keep_background(self, data: Data, train: Ints) -> None:
+        """Keep some of the rows trained on: what explanations by column compare with."""
+        from lbm.training.gradients.descent import stream
+
+        check_whole("background", self.background, 0)
+        kept = np.sort(stream(self.seed_, BACKGROUND).permutation(train)[: self.background])
+        if len(kept):
+            x = data.rows.batch(kept).cpu().numpy()
+            self.background_ = np.where(np.isnan(x), MISSING, x).astype(np.uint8)
 
     def _keep(self, progress: Progress) -> None:
         """Keep what a run tells beside its parameters."""
@@ -516,7 +570,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def _strict(self) -> set[int]:
         """Return the atoms that knowledge mentions: what it says is about truth values."""
-        return set(self.network_.used.tolist())
+        return set(self.parameters().used.tolist())
 
     def _log_probabilities(self, X: Any) -> Floats:
         """Return log p(k | x) of all rows, shape (rows, classes), computed in double precision.
@@ -525,13 +579,12 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         leans a little to the class whose rules are nearly met, which says nothing, and sums have roundings.
         """
         check_is_fitted(self)
-        network = self._precise()
-        found = []
+        parameters, found = self.parameters(), []
         for x in self._chunks(X):
-            logs = predict_log_probabilities(network, torch.tensor(x), seed=self.seed_).numpy()
-            if self.progress_ is None:
+            logs = log_probabilities(parameters, x, seed=self.seed_)
+            if not self._is_trained():
                 p = np.exp(logs)
-                tied = self._level_classes(logs) if network.calibrated else _tied_classes(network, x)
+                tied = self._level_classes(logs) if parameters.calibrated else _tied_classes(parameters, x)
                 even = np.log((p * tied).sum(axis=1, keepdims=True) / tied.sum(axis=1, keepdims=True))
                 logs = np.where(tied & (tied.sum(axis=1, keepdims=True) > 1), even, logs)
             found.append(logs)
@@ -561,10 +614,14 @@ class TrainingRun:
     def steps(self, progress: Progress) -> Iterator[Progress]:
         """Descend, yielding ``progress`` after every batch: the places where a run can be left."""
         rows = {"train": self.train, "validation": self.validation}
+        from lbm.training.gradients.descent import steps
+
         return steps(progress, self.data, self.cost, self.plan, **rows)
 
     def finish(self, progress: Progress) -> LBMClassifier:
         """Return the classifier with the best parameters that the run came to."""
+        from lbm.training.gradients.descent import restore_best
+
         restore_best(progress)
         self.classifier._keep(progress)
         return self.classifier
@@ -583,12 +640,11 @@ def prepare(classifier: LBMClassifier, examples: Examples) -> TrainingRun:
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, ...]:
+def _broken_rows(knowledge: Knowledge, data: Data, numbers: Ints) -> tuple[Broken, ...]:
     """Return the fixed formulae that rows break, with those rows; ``numbers`` are what rows are called.
 
     A row that misses a value the formula mentions breaks nothing.
     """
-    knowledge = network.knowledge
     hard = [s for s, fixed in zip(knowledge.statements, knowledge.fixed, strict=True) if fixed]
     # Formulae carry names as atoms do, near(a, b), whatever blanks the table's own names have.
     place = {known_as(name): i for i, name in enumerate((*knowledge.columns, *knowledge.labels))}
@@ -607,12 +663,12 @@ def _broken_rows(network: Network, data: Data, numbers: Ints) -> tuple[Broken, .
     return tuple(Broken(text, tuple(mine)) for text, mine in zip(said, found, strict=True) if mine)
 
 
-def _tied_classes(network: Network, x: Floats) -> Bools:
+def _tied_classes(parameters: Parameters, x: Floats) -> Bools:
     """Return the classes of greatest -min_h E(x, k), shape (rows, classes): several, if they tie.
 
     Where a value is missing every unit gets the value that suits it best.
     """
-    model = as_classifier(network)
+    model = as_classifier(parameters)
     features, missing = model.machine.weights[: len(model.columns)], np.isnan(x)
     inputs = np.nan_to_num(x) @ features + model.machine.hidden_bias
     if missing.any():

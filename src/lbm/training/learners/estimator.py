@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from lbm.errors import MissingExtra
 from lbm.knowledge.formula import Formula, atoms_of
 from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import compile_knowledge
-from lbm.training.boltzmann.network import Network
+from lbm.training.boltzmann.parameters import Parameters, parameters_of
 from lbm.training.data.encoder import TableEstimator, column_names
 from lbm.training.data.names import plain
-from lbm.training.data.rows import Rows
 from lbm.training.data.table import Layout, fit_layout
+
+if TYPE_CHECKING:  # torch is loaded to learn, not to know
+    from lbm.training.data.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,11 @@ class Learner(TableEstimator):
 
         Of free literals, the mean of sign times weight over the literals of the formula's units.
         """
-        network, known = self.network_, self.network_.knowledge
-        final = network.confidences().detach().cpu().numpy()
-        if network.literals == "free":
+        learned = self.parameters()
+        known, final = learned.knowledge, learned.confidences
+        if learned.literals == "free":
             lengths = np.diff(known.signs.indptr)
-            pull = network.literal_weights.detach().cpu().numpy() * known.signs.data
+            pull = learned.arrays["literal_weights"] * known.signs.data
             total = np.bincount(np.repeat(np.arange(known.units), lengths), pull, minlength=known.units)
             among = np.bincount(known.owner, lengths[known.unit], minlength=len(final))
             sums = np.bincount(known.owner, total[known.unit], minlength=len(final))
@@ -95,6 +98,10 @@ class Learner(TableEstimator):
         units: str = "paper",
     ) -> None:
         """Keep the atoms, and make the network that training begins with."""
+        torch = load_torch()
+        from lbm.training.boltzmann.network import Network
+
+        self._stored: tuple[Parameters, bool] | None = None
         self.layout_, self.atoms_ = layout, layout.atoms
         self.network_ = Network(
             compile_knowledge(
@@ -116,11 +123,70 @@ class Learner(TableEstimator):
 
     def _rows(self, atoms: Any) -> Rows:
         """Return the atoms of rows as the network is trained on them."""
+        from lbm.training.data.rows import Rows
+
         return Rows(atoms, dtype=self.network_.weights.dtype, device=self.device)
 
     def _precise(self) -> Network:
         """Return the network in double precision on the CPU."""
-        return copy.deepcopy(self.network_).to(device="cpu", dtype=torch.float64)
+        torch = load_torch()
+        network: Network = copy.deepcopy(self.network_).to(device="cpu", dtype=torch.float64)
+        return network
+
+    # -- what is known without torch --
+
+    def know(self, parameters: Parameters, *, trained: bool) -> Self:
+        """Take what was learned elsewhere, such as a file's numbers; a network is made when asked for."""
+        for name in ("network_", "progress_"):
+            self.__dict__.pop(name, None)
+        self._stored = parameters, trained
+        return self
+
+    def parameters(self) -> Parameters:
+        """Return what was learned as plain numbers."""
+        check_is_fitted(self)
+        stored = self.__dict__.get("_stored")
+        return parameters_of(self.network_) if stored is None else stored[0]
+
+    def _is_trained(self) -> bool:
+        """Return whether rows were learned from; else there is knowledge alone."""
+        stored = self.__dict__.get("_stored")
+        return self.progress_ is not None if stored is None else stored[1]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Make a stored learner's network, and the state of its training, when they are asked for."""
+            stored = self.__dict__.get("_stored") if name in ("network_", "progress_") else None
+            if stored is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self._unpack(*stored)
+            return self.__dict__[name]
+
+    def _unpack(self, parameters: Parameters, trained: bool) -> None:
+        """Make a network of stored parameters, to be trained on."""
+        load_torch()
+        from lbm.training.boltzmann.network import network_of
+        from lbm.training.gradients.descent import Progress, begin
+
+        self.network_ = network_of(parameters)
+        self._stored = None
+        progress: Progress | None = None
+        if trained:
+            progress = begin(self.network_)
+            history = getattr(self, "history_", ())
+            progress.epoch, progress.history = len(history), list(history)
+            progress.finished = getattr(self, "stopped_", None)
+        self.progress_ = progress
+
+
+def load_torch() -> Any:
+    """Return torch, which training needs and predictions do not."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("train", "training", "torch") from None
+    return torch
 
 
 def read_knowledge(knowledge: Theory | Formula | str | Path | None) -> Theory | None:

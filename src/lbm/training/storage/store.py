@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import torch
 from scipy.sparse import csc_array
 from sklearn.utils.validation import check_is_fitted
 
+from lbm.arrays import Bytes
 from lbm.errors import LbmError
 from lbm.knowledge.packed import write_whole
 from lbm.knowledge.theory import Theory
@@ -39,11 +39,11 @@ from lbm.machine.files import (
 )
 from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import MAX_CONFIDENCE, Knowledge, known_as, label_names
-from lbm.training.boltzmann.network import LITERALS, Network
+from lbm.training.boltzmann.parameters import LITERALS, Parameters
 from lbm.training.data.encoder import AtomEncoder
 from lbm.training.data.examples import MAX_CLASSES
-from lbm.training.data.table import Layout
-from lbm.training.gradients.descent import Epoch, begin
+from lbm.training.data.table import MISSING, Layout
+from lbm.training.gradients.epochs import Epoch
 from lbm.training.learners.classifier import Broken, LBMClassifier
 
 if TYPE_CHECKING:
@@ -76,6 +76,9 @@ _KNOWLEDGE: Final = {
 }
 """Types of the arrays of knowledge."""
 
+_LATER: Final = {"odd_cells": "text", "background": 100}
+"""Parameters that came after the first files, with defaults that are left out: files keep their bytes."""
+
 _NAMES, _NUMBERS = ("columns", "constant", "empty"), ("plain", "encoded")
 _KEYS: Final = ("broken", "classes", "epsilon", "history", "layout", "parameters", "seed", "stopped",
                 "target", "trained")  # fmt: skip
@@ -85,14 +88,17 @@ _KEYS: Final = ("broken", "classes", "epsilon", "history", "layout", "parameters
 def save_model(classifier: LBMClassifier, path: str | Path) -> None:
     """Write a fitted classifier to a file, whole or not at all.
 
-    Kept is all that it predicts, explains and gives rules with. Not kept are Adam's moments, so that
-    ``partial_fit`` of a loaded model begins with new ones, and the times of epochs.
+    Kept is all that it predicts, explains and gives rules with, ``background_`` among it. Not kept are Adam's
+    moments, so that ``partial_fit`` of a loaded model begins with new ones, and the times of epochs.
     """
     write_whole(path, [model_bytes(classifier)], as_it_is=True)
 
 
 def load_model(path: str | Path) -> LBMClassifier:
-    """Return the classifier that :func:`save_model` wrote; anything else is one clear error."""
+    """Return the classifier that :func:`save_model` wrote; anything else is one clear error.
+
+    It predicts, explains and gives rules without torch, which is loaded where it is trained on.
+    """
     where = str(path)
     document, arrays = unpack(path, FORMAT)
     try:
@@ -106,14 +112,16 @@ def load_model(path: str | Path) -> LBMClassifier:
 def model_bytes(classifier: LBMClassifier) -> bytes:
     """Return the content of a model's file."""
     check_is_fitted(classifier)
-    layout, network, classes = classifier.layout_, classifier.network_, classifier.classes_
-    arrays = {
-        f"parameter.{name}": values.detach().cpu().numpy() for name, values in network.named_parameters()
-    } | _pack_knowledge(network.knowledge)
+    layout, learned, classes = classifier.layout_, classifier.parameters(), classifier.classes_
+    arrays: dict[str, Array] = {f"parameter.{name}": values for name, values in learned.arrays.items()}
+    arrays |= _pack_knowledge(learned.knowledge)
+    if classifier.background_ is not None:
+        arrays["background"] = classifier.background_
     told = ("knowledge", "units")  # elsewhere in the file
     given = {name: value for name, value in classifier.get_params(deep=False).items() if name not in told}
-    if given["odd_cells"] == "text":  # files are older than that option, and keep their bytes
-        del given["odd_cells"]
+    for name, usual in _LATER.items():
+        if given[name] == usual:
+            del given[name]
     given["device"] = "cpu"
     kind = "str" if classes.dtype.kind == "U" else classes.dtype.name
     if not isinstance(given["random_state"], (int, np.integer)):
@@ -121,7 +129,7 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
     document = {
         "broken": [{"formula": part.formula, "rows": list(part.rows)} for part in classifier.broken_],
         "classes": {"dtype": kind, "values": classes.tolist()},
-        "epsilon": network.knowledge.epsilon,
+        "epsilon": learned.knowledge.epsilon,
         "history": [
             {name: value for name, value in asdict(epoch).items() if name != "seconds"}
             for epoch in classifier.history_
@@ -135,11 +143,12 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
         "seed": classifier.seed_,
         "stopped": classifier.stopped_,
         "target": classifier.target_,
-        "trained": classifier.progress_ is not None,
+        "trained": classifier._is_trained(),
     }
-    if network.calibrated:
+    if learned.calibrated:
         document["units"] = "calibrated"
-    content = pack(FORMAT, document, arrays, version=2 if network.calibrated else 1)
+    version = 3 if "background" in arrays else 2 if learned.calibrated else 1
+    content = pack(FORMAT, document, arrays, version=version)
     # What could not be loaded is not saved.
     _read_model(json.loads(json.dumps(document)), arrays, "this model")
     return content
@@ -177,9 +186,9 @@ def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where:
     knowledge = replace(knowledge, calibrated=calibrated)
     if knowledge.units and classifier._is_calibrated() != calibrated:
         classifier.units = "calibrated" if calibrated else "paper"
-    network = _read_network(arrays, knowledge, classifier.literals, layout.groups, where)
-    classifier.hidden, classifier.dtype = network.hidden, str(network.weights.dtype).removeprefix("torch.")
-    classifier.knowledge = theory_of(network.knowledge)
+    learned = _read_parameters_of(arrays, knowledge, classifier.literals, layout.groups, where)
+    classifier.hidden, classifier.dtype = learned.hidden, learned.arrays["weights"].dtype.name
+    classifier.knowledge = theory_of(knowledge)
     classifier.n_features_in_ = len(layout.columns)
     if named:
         classifier.feature_names_in_ = np.array(layout.columns, dtype=object)
@@ -187,20 +196,26 @@ def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where:
     if not 0 <= classifier.seed_ < 2**63:
         refuse(where, f"expected a seed from 0 up, found {shown(classifier.seed_)}")
     classifier.classes_, classifier.target_, classifier.labels_ = classes, target, labels
-    classifier.layout_, classifier.atoms_, classifier.network_ = layout, layout.atoms, network
+    classifier.layout_, classifier.atoms_ = layout, layout.atoms
+    classifier.background_ = _read_background(arrays.get("background"), len(layout.atoms), where)
     classifier.history_ = read_history(document["history"], where)
     stopped = document["stopped"]
     classifier.stopped_ = None if stopped is None else typed(stopped, str, "a reason to stop", where)
     classifier.broken_ = tuple(
         _read_broken(entry, where) for entry in listed(document["broken"], dict, "a broken formula", where)
     )
-    classifier.progress_ = None
-    if typed(document["trained"], bool, "true or false", where):
-        classifier.progress_ = begin(network)
-        classifier.progress_.epoch = len(classifier.history_)
-        classifier.progress_.history = list(classifier.history_)
-        classifier.progress_.finished = classifier.stopped_
-    return classifier
+    return classifier.know(learned, trained=typed(document["trained"], bool, "true or false", where))
+
+
+def _read_background(given: Array | None, atoms: int, where: str) -> Bytes | None:
+    """Return rows of bytes 0, 1 and 255; None: the file is older, or none were to be kept."""
+    if given is None:
+        return None
+    if given.ndim != 2 or given.dtype != np.uint8 or not len(given) or given.shape[1] != atoms:
+        refuse(where, f"expected rows of {atoms} bytes in background, found {given.dtype} of {given.shape}")
+    if not ((given <= 1) | (given == MISSING)).all():
+        refuse(where, f"expected 0, 1 and {MISSING} in background, found other numbers")
+    return given
 
 
 def _read_parameters(given: Any, where: str) -> LBMClassifier:
@@ -357,10 +372,10 @@ def _read_knowledge(
     )
 
 
-def _read_network(
+def _read_parameters_of(
     arrays: Mapping[str, Array], knowledge: Knowledge, literals: str, groups: Groups, where: str
-) -> Network:
-    """Return the network with its parameters, whose shapes are compared before it is made."""
+) -> Parameters:
+    """Return the numbers that were learned, whose shapes are compared."""
     given = {name[10:]: values for name, values in arrays.items() if name.startswith("parameter.")}
     weights = given.get("weights")
     if weights is None or weights.ndim != 2 or weights.dtype not in (np.float32, np.float64):
@@ -378,11 +393,7 @@ def _read_network(
     else:
         shapes |= {"literal_weights": (knowledge.signs.nnz,), "literal_bias": (knowledge.units,)}
     check_arrays(given, shapes, weights.dtype, where)
-    if unknown := [name for name in arrays if not name.startswith(("parameter.", "knowledge."))]:
+    own = ("parameter.", "knowledge.")
+    if unknown := [name for name in arrays if not name.startswith(own) and name != "background"]:
         refuse(where, f"expected parameters and knowledge, found also {shown(sorted(unknown))}")
-    dtype = torch.float32 if weights.dtype == np.float32 else torch.float64
-    network = Network(knowledge, hidden=hidden, literals=literals, groups=groups, dtype=dtype)
-    with torch.no_grad():
-        for name, values in network.named_parameters():
-            values.copy_(torch.from_numpy(given[name]))
-    return network
+    return Parameters(knowledge, {name: given[name] for name in shapes}, literals, groups)

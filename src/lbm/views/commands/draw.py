@@ -73,11 +73,10 @@ def _saved(file: str) -> Machine | None:
     from lbm.training.storage.kinds import kind_of
 
     if kind_of(path) == "lbm-model":
-        learning.require("drawing a trained model")
-        from lbm.training.boltzmann.network import to_machine
+        learning.require("drawing a trained model", torch=False)
         from lbm.training.storage.store import load_model
 
-        return to_machine(load_model(file).network_)
+        return load_model(file).parameters().machine
     from lbm.machine.store import load
 
     return load(file)

@@ -35,9 +35,10 @@ Directory = Annotated[
 Jobs = Annotated[int, Option("--jobs", help="Processes; -1 means one for each core.")]
 
 
-def require(purpose: str) -> None:
-    """Say which package is missing before anything is read."""
-    for package, name in (("torch", "torch"), ("sklearn", "scikit-learn"), ("pandas", "pandas")):
+def require(purpose: str, *, torch: bool = True) -> None:
+    """Say which package is missing before anything is read; what only asks a model needs no ``torch``."""
+    wanted = [("torch", "torch")] if torch else []
+    for package, name in (*wanted, ("sklearn", "scikit-learn"), ("pandas", "pandas")):
         if find_spec(package) is None:
             raise MissingExtra("train", purpose, name)
 

@@ -82,7 +82,7 @@ def predict_rows(
     With --json: target, classes, rows (list of class, probability, note and, if asked for, probabilities and
     explanation), undecided, sampled (numbers of rows), accuracy.
     """
-    learning.require("lbm predict")
+    learning.require("lbm predict", torch=False)
     shared.check_place(out)
     from lbm.training.storage.store import load_model
 
@@ -128,7 +128,7 @@ def _explanations(classifier: LBMClassifier, table: TableFile, found: Prediction
     first = 0
     for _, atoms, _ in learning.rows_for(classifier, table):
         yield from explain_rows(
-            classifier.network_,
+            classifier.parameters(),
             atoms,
             kinds=found.kinds[first : first + len(atoms)],
             classes=classifier.classes_.tolist(),

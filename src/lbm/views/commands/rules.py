@@ -46,7 +46,7 @@ def extract_theory(
     With --json: method, fidelity, accuracy, undecided, rows, drawn, rules (list of text, weight, literals,
     drift), knowledge (list of formula, began, now, spread), theory (text).
     """
-    learning.require("lbm rules")
+    learning.require("lbm rules", torch=False)
     shared.check_place(out)
     with shared.working("looking for rules"):
         from lbm.training.explanations.extract import extract_rules
@@ -56,7 +56,9 @@ def extract_theory(
 
         x, y = (None, None) if data is None else _rows(classifier, data)
         with learning.plainly():
-            found = extract_rules(classifier.network_, x, y, method=method, max_rules=max_rules, seed=seed)
+            found = extract_rules(
+                classifier.parameters(), x, y, method=method, max_rules=max_rules, seed=seed
+            )
     if out is not None:
         from lbm.knowledge.packed import write_whole
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from lbm.knowledge.theory import Theory
     from lbm.training.data.examples import Examples
-    from lbm.training.gradients.descent import Epoch, Progress
+    from lbm.training.gradients.descent import Progress
+    from lbm.training.gradients.epochs import Epoch
     from lbm.training.learners.classifier import LBMClassifier, TrainingRun
 
 
