@@ -53,7 +53,8 @@ def test_the_page_lists_every_array_with_its_type_and_its_shape(saved):
     known = model.network_.knowledge
     sizes = {
         "n": len(model.atoms_), "l": len(model.labels_), "h": model.hidden, "f": len(known.initial),
-        "rows": len(model.background_), "u": known.units, "u + 1": known.units + 1, "literals": known.signs.nnz, "parts": len(known.owner),
+        "rows": len(model.background_),
+        "u": known.units, "u + 1": known.units + 1, "literals": known.signs.nnz, "parts": len(known.owner),
         "formulae that are not fixed": int((~known.fixed).sum()),
     }  # fmt: skip
     other = "literal_" if model.literals == "tied" else "raw_confidence"

@@ -334,6 +334,35 @@ def test_an_explanation_for_people_has_a_head_per_row_and_its_rules(lbm, place):
     assert heads[0].startswith("row 1: flies = ")
     assert "bird & ~penguin -> flies" in out
     assert "bias" in out
+    assert out.count(" by column: ") == out.count("rules that fire:") == 40
+    assert out.count(" instead of ") + out.count("no change to ") >= 40
+    bars = [line for line in out.splitlines() if "█" in line]
+    assert {"bird", "~bird", "penguin", "~penguin"} <= {line.split()[-1] for line in bars}
+
+
+def test_an_explanation_by_column_adds_up_and_a_model_without_background_says_nothing_of_columns(
+    lbm, place, tmp_path
+):
+    status, out, _ = lbm("predict", place / "model", place / "birds.csv", "--explain", "--json")
+    assert status == 0
+    for row in json.loads(out)["rows"]:
+        why = row["explanation"]
+        total = why["columns"]["average"] + sum(share["value"] for share in why["columns"]["shares"])
+        assert total == pytest.approx(why["log_odds"], abs=1e-9)
+        assert why["rules"]
+        assert why["change"]["kind"] == row["class"]
+    rules = LBMClassifier.from_knowledge("a -> y", target="y", columns=["a", "b"])
+    save_model(rules, tmp_path / "rules")
+    (tmp_path / "t.csv").write_text("a,b\n1,0\n")
+    status, out, err = lbm("predict", tmp_path / "rules", tmp_path / "t.csv", "--explain")
+    assert (status, err) == (0, [])
+    assert "by column" not in out
+    assert (
+        json.loads(lbm("predict", tmp_path / "rules", tmp_path / "t.csv", "--explain", "--json")[1])["rows"][
+            0
+        ]["explanation"]["columns"]
+        is None
+    )
 
 
 def test_undecided_and_sampled_rows_are_said(lbm, tmp_path):

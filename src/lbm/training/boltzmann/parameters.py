@@ -8,7 +8,7 @@ computed in double precision, and :class:`lbm.training.boltzmann.network.Network
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -201,15 +201,18 @@ class Parameters:
         known = np.asarray((self._columns.T @ x.T).T) + self._known_bias
         return np.concatenate([known, free], axis=1)
 
-    def scores_of_inputs(self, inputs: Floats, *, joint: bool = True) -> Floats:
+    def scores_of_inputs(
+        self, inputs: Floats, *, joint: bool = True, kinds: Sequence[int] | None = None
+    ) -> Floats:
         """Return d·L_k + Σ_j log(1 + exp s_j(x, k)), shape (rows, classes), from :meth:`inputs`.
 
-        Not ``joint``: less what the knowledge's units add for every class alike.
+        Not ``joint``: less what the knowledge's units add for every class alike. ``kinds``: of these classes.
         """
         known, free = inputs[:, : self.knowledge.units], inputs[:, self.knowledge.units :]
-        scores = np.tile(self.patterns @ self.label_bias, (len(inputs), 1))
+        patterns = self.patterns if kinds is None else self.patterns[list(kinds)]
+        scores = np.tile(patterns @ self.label_bias, (len(inputs), 1))
         if self.hidden:
-            added = self.patterns @ self.label_weights
+            added = patterns @ self.label_weights
             if len(added) == 1 or not added.any():
                 scores += log_sum(free + added[:1])[:, None]
             else:
@@ -223,7 +226,7 @@ class Parameters:
                 by_label[:, 0] = gain.sum(axis=1)
             elif len(labels):
                 np.add.at(by_label.T, labels, gain.T)
-            scores += by_label @ self.patterns.T
+            scores += by_label @ patterns.T
             if joint:
                 scores += (self._met(known) @ self.strength if self.calibrated else log_sum(known))[:, None]
         return scores

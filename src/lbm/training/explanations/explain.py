@@ -8,8 +8,8 @@ double precision from weights and biases; texts of knowledge only name the units
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import fsum, prod
 from typing import TYPE_CHECKING, Any, Final
@@ -27,9 +27,14 @@ from lbm.training.boltzmann.facts import Fact, Groups, every_way, facts_of
 from lbm.training.boltzmann.knowledge import atom_of, label_patterns
 from lbm.training.boltzmann.parameters import Parameters, parameters_of
 from lbm.training.data.names import plain
+from lbm.training.explanations.bars import Row, bar_table
 
 if TYPE_CHECKING:
     from lbm.training.boltzmann.network import Network
+    from lbm.training.explanations.changes import Change
+    from lbm.training.explanations.context import Context
+    from lbm.training.explanations.extract import Rule
+    from lbm.training.explanations.shapley import ByColumn
 
     Source = Network | Parameters | Machine
 else:
@@ -183,6 +188,16 @@ class Term:
     formulae: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class About:
+    """What an explanation is about: the model's context, a row without gaps, the numbers of two classes."""
+
+    context: Context
+    row: Floats
+    kind: int
+    other: int
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a class and not another: log_odds = bias + Σ values of the terms.
@@ -203,6 +218,8 @@ class Explanation:
         likely completion is explained instead. Empty: nothing was missing.
     certain
         Whether no completion is more likely; False: they were too many to try, and a good one was taken.
+    about
+        What :meth:`by_column`, ``rules`` and :meth:`change` ask; None: there is a machine alone.
     """
 
     kind: str
@@ -212,6 +229,57 @@ class Explanation:
     terms: tuple[Term, ...]
     completed: tuple[str, ...] = ()
     certain: bool = True
+    about: About | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def compares(self) -> bool:
+        """Whether there are background rows, which :meth:`by_column` asks for."""
+        return self.about is not None and self.about.context.compares
+
+    def by_column(self) -> ByColumn:
+        """Return what each column of the table adds to the log-odds (Shapley values).
+
+        They and the mean over the model's background rows add up to ``log_odds``; each has its error, which
+        is 0 where all sets of columns were taken. See :mod:`lbm.training.explanations.shapley`.
+        """
+        about = self._asked()
+        return about.context.by_column(about.row, about.kind, about.other)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that fire, of those that stand for the machine, the heaviest first.
+
+        They are extracted once for a model, from rows like those of its background.
+        """
+        about = self._asked()
+        return about.context.rules(about.row)
+
+    def change(self, *, keep: Iterable[str] = ()) -> Change:
+        """Return what would have to be otherwise for the class ``other`` (a counterfactual).
+
+        The fewest columns that :func:`lbm.best` finds on the extracted rules and the model confirms; columns
+        named in ``keep`` stay as they are. Where there is none, :class:`Change` says so.
+        """
+        about = self._asked()
+        return about.context.change(about.row, about.kind, about.other, tuple(keep))
+
+    def _asked(self) -> About:
+        if self.about is None:
+            raise ValueError(
+                "this explanation is of a machine alone, which knows no table: ask LBMClassifier.explain"
+            )
+        return self.about
+
+    def _repr_html_(self) -> str:
+        rows: list[Row] = [("bias", self.bias, 0.0)]
+        rows += [(term.rule, term.value, 0.0) for term in self.terms[:TERMS]]
+        if rest := self.terms[TERMS:]:
+            rows.append((f"{len(rest)} others", fsum(term.value for term in rest), 0.0))
+        head = f"log-odds of {self.kind} against {self.other}: {self.log_odds:+.3f}"
+        parts = [bar_table(rows, head=head)]
+        if self.compares:
+            parts.append(bar_table(self.by_column().bars(), head=self.by_column().head()))
+        return "".join(parts)
 
     def text(self, *, terms: int = TERMS) -> str:
         """Return the explanation as lines, the terms past ``terms`` summed in one."""
@@ -231,7 +299,9 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as what JSON can hold."""
-        return asdict(self)
+        found = asdict(replace(self, about=None))
+        del found["about"]
+        return found
 
 
 # --- explaining ----------------------------------------------------------------------------------
@@ -245,6 +315,7 @@ def explain_rows(
     others: ArrayLike | None = None,
     labels: Sequence[str] = (),
     classes: Sequence[object] | None = None,
+    context: Context | None = None,
 ) -> list[Explanation]:
     """Return an explanation per row.
 
@@ -260,6 +331,8 @@ def explain_rows(
         most likely class, and the most likely of the others.
     classes
         The classes as they are to be called; by default by their label atoms.
+    context
+        What explanations compare rows with, for more than the terms.
 
     Examples
     --------
@@ -307,6 +380,7 @@ def explain_rows(
                 terms=tuple(Term(float(values[j]), j, *named[j]) for j in order),
                 completed=tuple(literal_text(model.columns[i], bool(row[i])) for i in missing),
                 certain=bool(certain[number]),
+                about=None if context is None else About(context, row, k, other),
             )
         )
     return found

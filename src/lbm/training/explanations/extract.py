@@ -335,14 +335,30 @@ def extract_rules(
 
 
 def _without_sisters(body: Iterable[int], groups: Groups) -> Numbers:
-    """Return a body in which the other one of two categories stands for a negated one."""
+    """Return a body in which the other one of two categories stands for a negated one.
+
+    Literals that others of the same column imply are left out, such as ``age <= 30`` beside ``age <= 20``.
+    """
     other: dict[int, int] = {}
     for columns, patterns in groups:
         ways = np.asarray(patterns)
         if ways.shape == (2, 2) and (ways.sum(axis=1) == 1).all():
             one, two = columns
             other |= {-one - 1: two + 1, -two - 1: one + 1}
-    return ordered({other.get(n, n) for n in body})
+    found = {other.get(n, n) for n in body}
+    for columns, patterns in groups:
+        ways = np.asarray(patterns, dtype=np.float64) > 0.5
+        where = {
+            n: ways[:, list(columns).index(abs(n) - 1)] == (n > 0)
+            for n in sorted(found, key=lambda n: (n > 0, abs(n)))
+            if abs(n) - 1 in columns
+        }
+        for n in list(where):
+            rest = [true for m, true in where.items() if m != n]
+            if rest and not (np.all(rest, axis=0) & ~where[n]).any():
+                del where[n]
+                found.remove(n)
+    return ordered(found)
 
 
 def _behind(scores: Floats) -> Floats:

@@ -31,6 +31,7 @@ from lbm.training.boltzmann.knowledge import (
 from lbm.training.boltzmann.parameters import Parameters, blank
 from lbm.training.data.names import plain
 from lbm.training.data.table import MISSING, Layout, layout_of_names, read_atoms, read_table
+from lbm.training.explanations.context import Context
 from lbm.training.explanations.explain import Explanation, as_classifier, explain_rows
 from lbm.training.explanations.extract import Extraction, extract_rules
 from lbm.training.learners.classes import label_bias, read_classes, target_name
@@ -337,28 +338,40 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         parameters = self.parameters()
         return np.concatenate([exact_rows(parameters, x) for x in self._chunks(X)])
 
-    def explain(self, X: Any, *, against: Any = None) -> list[Explanation]:
+    def explain(self, X: Any, *, against: Any = None, background: Any = None) -> list[Explanation]:
         """Return why each row is in its class: the log-odds as a bias and a term per hidden unit, exactly.
 
         The predicted class is compared with the class ``against``, or where that is the predicted one, and by
-        default, with the runner-up. See :class:`lbm.training.explanations.explain.Explanation`.
+        default, with the runner-up. Each explanation also says what columns are worth, which rules fire, and
+        what would have to change: see :class:`lbm.training.explanations.explain.Explanation`. ``background``
+        are rows to compare with, instead of those that the model keeps.
         """
         check_is_fitted(self)
-        classes = self.classes_.tolist()
+        classes, learned, context = self.classes_.tolist(), self.parameters(), self.context(background)
         found: list[Explanation] = []
         for x in self._chunks(X):
-            told = explain_rows(self.parameters(), x, classes=classes)
+            told = explain_rows(learned, x, classes=classes, context=context)
             if against is not None:
                 other, names = self._number(against), list(map(str, classes))
                 kinds = np.array([names.index(one.kind) for one in told])
                 rest = np.flatnonzero(kinds != other)
                 again = explain_rows(
-                    self.parameters(), x[rest], classes=classes, kinds=kinds[rest], others=other
+                    learned, x[rest], classes=classes, kinds=kinds[rest], others=other, context=context
                 )
                 for i, one in zip(rest.tolist(), again, strict=True):
                     told[i] = one
             found += told
         return found
+
+    def context(self, background: Any = None) -> Context:
+        """Return what explanations of this model share, with other background rows if they are given."""
+        check_is_fitted(self)
+        kept, rows = self.background_, None
+        if background is not None:
+            rows = np.concatenate(list(self._chunks(background)))
+        elif kept is not None:
+            rows = np.where(kept == MISSING, np.nan, kept.astype(np.float64))
+        return Context(self.parameters(), self.layout_, rows, self.classes_.tolist(), seed=self.seed_)
 
     def rules(
         self, X: Any = None, y: Any = None, *, method: str = "faithful", max_rules: int = 40

@@ -23,6 +23,7 @@ from lbm.training.data.names import plain
 from lbm.training.data.table import Layout, fit_layout
 
 if TYPE_CHECKING:  # torch is loaded to learn, not to know
+    from lbm.training.boltzmann.network import Network
     from lbm.training.data.rows import Rows
 
 

@@ -63,7 +63,11 @@ def predict_rows(
     model: learning.Model,
     data: learning.Table,
     explain: Annotated[
-        bool, Option("--explain", help="Print why: the log-odds as a bias and a term per hidden unit.")
+        bool,
+        Option(
+            "--explain",
+            help="Print why: the log-odds by unit and by column, rules that fire, what would change it.",
+        ),
     ] = False,
     proba: Annotated[
         bool, Option("--proba", help="The probability of every class, not of the best only.")
@@ -79,8 +83,13 @@ def predict_rows(
     nothing decides between the best classes, and `sampled` where so many values are missing that the
     probability was estimated. Where the table has the target too, the accuracy is told on standard error.
 
+    With --explain: the log-odds as a bias and a term per hidden unit; bars for what each column adds to them,
+    beside rows that the model was trained on (Shapley values); the rules that fire, of those that stand for
+    the machine; and the fewest columns that would have to change for the other class.
+
     With --json: target, classes, rows (list of class, probability, note and, if asked for, probabilities and
-    explanation), undecided, sampled (numbers of rows), accuracy.
+    explanation: kind, other, log_odds, bias, terms, completed, certain, columns, rules, change), undecided,
+    sampled (numbers of rows), accuracy.
     """
     learning.require("lbm predict", torch=False)
     shared.check_place(out)
@@ -125,13 +134,14 @@ def predict_table(classifier: LBMClassifier, table: TableFile) -> Predictions:
 def _explanations(classifier: LBMClassifier, table: TableFile, found: Predictions) -> Iterator[Explanation]:
     from lbm.training.explanations.explain import explain_rows
 
-    first = 0
+    first, learned, context = 0, classifier.parameters(), classifier.context()
     for _, atoms, _ in learning.rows_for(classifier, table):
         yield from explain_rows(
-            classifier.parameters(),
+            learned,
             atoms,
             kinds=found.kinds[first : first + len(atoms)],
             classes=classifier.classes_.tolist(),
+            context=context,
         )
         first += len(atoms)
 
@@ -144,7 +154,18 @@ def _explain(found: Predictions, why: Iterator[Explanation]) -> None:
         note = found.note(row)
         sure = f"{found.probabilities[row, kind]:.4f}" + (f", {note}" if note else "")
         shared.say(f"row {row + 1}: {found.target} = {found.classes[kind]} ({sure})")
-        shared.say(*(f"  {line}" for line in explanation.text().splitlines()))
+        shared.say(*(f"  {line}" for line in _reasons(explanation)))
+
+
+def _reasons(why: Explanation) -> Iterator[str]:
+    """Yield the lines that say why."""
+    yield from why.text().splitlines()
+    if why.compares:
+        yield from why.by_column().lines()
+    if why.rules:
+        yield "rules that fire:"
+        yield from (f"  {rule.text}" for rule in why.rules)
+    yield str(why.change())
 
 
 def _facts(
@@ -157,7 +178,13 @@ def _facts(
             if proba:
                 fact["probabilities"] = sure
             if why is not None:
-                fact["explanation"] = next(why).to_dict()
+                one = next(why)
+                fact["explanation"] = {
+                    **one.to_dict(),
+                    "columns": one.by_column().to_dict() if one.compares else None,
+                    "rules": [rule.text for rule in one.rules],
+                    "change": one.change().to_dict(),
+                }
             yield fact
 
     return {
