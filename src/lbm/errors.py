@@ -267,7 +267,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     pool = [word for _, word in zip(range(10_000), known, strict=False) if len(word) <= 100]
     if len(name) > 100:
         return None
-    found = difflib.get_close_matches(name, pool, n=1)
+    alike = [word for word in pool if word.lower() == name.lower()]
+    found = alike or difflib.get_close_matches(name, pool, n=1)
     return found[0] if found else None
 
 

@@ -18,6 +18,7 @@ from lbm.logic.cube import Cube
 from lbm.machine.rbm import Machine
 from lbm.machine.translate import translate
 from lbm.views.plots import NEGATIVE, PICTURED, POSITIVE, cube_label, draw, edge_widths, network, short_name
+from lbm.views.portrait import portrait
 from tests.strategies import awkward_names
 
 NIXON = "1000: n -> r\n1000: n -> q\n10: r -> ~p\n10: q -> p"
@@ -39,14 +40,61 @@ def test_a_theory_is_drawn_as_its_machine_and_what_has_none_is_refused(tmp_path)
     assert not (tmp_path / "none.svg").exists()
 
 
-def test_a_learner_is_drawn_as_its_machine(tmp_path):
+def test_a_learner_without_classes_is_drawn_as_its_machine(tmp_path):
     pytest.importorskip("torch")
-    model = lbm.LBMClassifier.from_knowledge("bird -> flies", target="flies", columns=["bird", "penguin"])
+    model = lbm.LogicalRBM(knowledge="a -> b", hidden=2, max_epochs=1, random_state=0, names=["a", "b"])
+    model.fit(np.array([[0, 1], [1, 1], [0, 0]] * 4), None)
     lbm.draw(model, tmp_path / "model.svg")
-    from lbm.training.boltzmann.network import to_machine
-
-    lbm.draw(to_machine(model.network_), tmp_path / "machine.svg")
+    lbm.draw(model.parameters().machine, tmp_path / "machine.svg")
     assert (tmp_path / "model.svg").read_bytes() == (tmp_path / "machine.svg").read_bytes()
+
+
+def classifier(**options):
+    """Return a classifier of many columns with a soft rule and one without a weight."""
+    pytest.importorskip("torch")
+    random_rows = np.random.default_rng(0).integers(0, 2, (120, 30))
+    knowledge = "c0 & c1 -> y\n2: c2 -> ~y"
+    names = [f"c{i}" for i in range(30)]
+    options = {"hidden": 40, "max_epochs": 8, "random_state": 0, "names": names} | options
+    return lbm.LBMClassifier(knowledge=knowledge, **options).fit(
+        random_rows, random_rows[:, 0] & random_rows[:, 1]
+    )
+
+
+def picture_texts(model):
+    figure = Figure()
+    portrait(model, figure)
+    return [text for ax in figure.axes for text in [*texts(ax), ax.get_title(loc="left")]]
+
+
+def test_a_classifier_is_drawn_as_its_rules_and_its_strongest_units(tmp_path):
+    model = classifier()
+    said = picture_texts(model)
+    for one in model.confidences_:
+        name = one.formula.removeprefix("2: ")
+        assert f"{name}  ({one.initial:.3g} → {one.final:.3g})" in said
+    heaviest = max(model.context().extraction.rules, key=lambda rule: rule.weight)
+    assert any(text.endswith(f"({heaviest.weight:.3g})") for text in said)
+    assert "the strongest of 40 units that are no rules, by what switches them on" in said
+    assert sum(", 26 more" in text for text in said) == 6
+    assert len(said) < 60  # of 1,240 weights
+    lbm.draw(model, tmp_path / "m.svg")
+    lbm.draw(model, tmp_path / "again.svg")
+    assert (tmp_path / "m.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_only_a_rule_that_stays_as_it_is_is_called_hard(hard):
+    """A rule without a weight begins with a confidence that is learned, unless hard=True."""
+    model = classifier(hard=hard, hidden=3, names=[f"c{i}" for i in range(30)])
+    said = " ".join(picture_texts(model))
+    assert ("hard" in said) == hard
+    machine = model.parameters().machine
+    kinds = {kind for kind in map(machine.units.statements, range(machine.hidden)) for kind in kind}
+    assert any(statement.weight is None for statement in kinds) == hard
+    legend = " ".join(text.get_text() for text in network(machine).get_legend().get_texts())
+    assert ("hard formula" in legend) == hard
+    assert "soft formula" in legend
 
 
 def random_machine(hidden):

@@ -413,12 +413,13 @@ def test_rules_need_no_data(lbm, place):
     assert len(facts["rules"]) <= 3
 
 
-def test_a_trained_model_is_drawn_as_the_machine_it_is(lbm, place, tmp_path):
+def test_a_trained_model_is_drawn_as_its_rules_and_units(lbm, place, tmp_path):
     pytest.importorskip("matplotlib")
     status, out, _ = lbm("draw", place / "model", "-o", tmp_path / "m.svg", "--json")
     facts, network = json.loads(out), load_model(place / "model").network_
     assert status == 0
     assert (facts["visible"], facts["hidden"]) == (len(network.knowledge.columns) + 1, network.units)
+    assert facts["summary"] is True
     assert "flies" in (tmp_path / "m.svg").read_text()
 
 

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -74,12 +74,19 @@ def draw(
     Parameters
     ----------
     machine
-        What to draw; of a theory the machine that :func:`lbm.translate` makes, of a fitted learner its own.
+        What to draw; of a theory the machine that :func:`lbm.translate` makes, of a LogicalRBM its own. Of a
+        fitted classifier its rules and strongest units are drawn, see :mod:`lbm.views.portrait`.
     path
         Where to write.
     warn
         Told if names hold characters that the font lacks.
     """
+    if hasattr(machine, "context") and hasattr(machine, "confidences_"):  # a fitted classifier
+        from lbm.views.portrait import portrait
+
+        fitted = cast("LBMClassifier", machine)
+        save_picture(lambda: portrait(fitted, Figure()), path, warn=warn)
+        return
     made = _as_machine(machine)
     save_picture(lambda: network(made), path, warn=warn)
 

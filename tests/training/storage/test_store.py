@@ -169,6 +169,25 @@ def test_a_file_of_the_first_version_loads_and_saves_to_the_same_bytes(tmp_path)
     assert p == pytest.approx(np.load(Path(__file__).with_name("version1.npy")), abs=1e-12)
 
 
+def test_a_file_of_the_second_version_loads_saves_to_the_same_bytes_and_says_that_it_has_no_background(
+    tmp_path,
+):
+    """It was written before background rows were kept, by torch's predictions."""
+    old = Path(__file__).with_name("version2.model").read_bytes()
+    again = loaded(old, tmp_path)
+    assert model_bytes(again) == old
+    assert again.parameters().calibrated
+    assert again.background_ is None
+    rows = PEOPLE.iloc[:5]
+    p = np.load(Path(__file__).with_name("version2.npy"))
+    assert again.predict_proba(rows) == pytest.approx(p, abs=1e-12)
+    why = again.explain(rows)[0]
+    with pytest.raises(ValueError, match=r"this model has no background rows.*saved by an older lbm"):
+        why.by_column()
+    found = again.explain(rows, background=PEOPLE)[0].by_column()
+    assert found.average + sum(s.value for s in found.shares) == pytest.approx(found.log_odds, abs=1e-9)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_parameters_come_back_knowledge_as_a_theory(name, tmp_path):
     made, _ = model(name)
@@ -418,6 +437,10 @@ FORGED = {
     "other atoms": (text(b"2: z"), "expected formulae about the model's own atoms"),
     "two formulae": (text(b"bird\nbird"), "expected 1 formulae in knowledge.text, found 2"),
     "no formula": (text(b"bird ->"), "expected a formula"),
+    "background": (put("background", set_first(7)), "expected 0, 1 and 255 in background"),
+    "narrow background": (put("background", lambda a: a[:, :1]), "expected rows of 2 bytes in background"),
+    "no background": (put("background", lambda a: a[:0]), "expected rows of 2 bytes in background"),
+    "flat background": (put("background", np.ravel), "expected rows of 2 bytes in background"),
 }  # fmt: skip
 
 

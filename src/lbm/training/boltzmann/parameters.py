@@ -9,7 +9,8 @@ computed in double precision, and :class:`lbm.training.boltzmann.network.Network
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, hstack
 
 from lbm.arrays import Floats, Ints, slices
+from lbm.knowledge.parser import Statement
 from lbm.knowledge.theory import Theory
 from lbm.machine.calibrated import LEAST, MARGIN, pull
 from lbm.machine.calibrated import bias as unit_bias
@@ -276,6 +278,18 @@ class Parameters:
 
     # -- the same as a machine --
 
+    def _statements(self) -> tuple[Statement, ...]:
+        """Return the formulae with what they weigh by now; only those that are fixed are hard."""
+        weighed = zip(
+            self.knowledge.statements, self.confidences.tolist(), self.knowledge.fixed.tolist(), strict=True
+        )
+        return tuple(
+            said
+            if fixed
+            else replace(said, weight=Decimal(f"{-now if (said.weight or 0) < 0 else now:.12g}"))
+            for said, now, fixed in weighed
+        )
+
     @cached_property
     def machine(self) -> Machine:
         """The same as a machine: atoms are its columns, then its label atoms.
@@ -307,7 +321,7 @@ class Parameters:
             unit_weights=np.concatenate([strength, np.abs(free).max(axis=0, initial=0.0)]),
             owner=known.owner,
             unit=known.unit,
-            theory=Theory.from_parts(names, known.statements),
+            theory=Theory.from_parts(names, self._statements()),
             calibrated=known.units if known.calibrated else 0,
         )
 

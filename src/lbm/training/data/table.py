@@ -140,7 +140,9 @@ def fit_layout(
     encoded: list[int] = []
     left: dict[str, list[str]] = {"constant": [], "empty": []}
     for i, kind in enumerate(_kinds(table, columns)):
-        if kind == "other":
+        if kind == "empty" and i in compared and i not in named and encode != "never":
+            encoded.append(i)  # what a rule compares it with says what it would hold
+        elif kind == "other":
             if i in named:
                 raise ValueError(
                     f"knowledge mentions column {columns[i]!r}, which holds other values than 0, 1 and NaN: "

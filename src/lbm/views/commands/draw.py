@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from lbm.machine.rbm import Machine
 from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
-    from lbm.machine.rbm import Machine
+    from lbm.training.learners.classifier import LBMClassifier
 
 
 def draw_machine(
@@ -33,18 +34,20 @@ def draw_machine(
     """Draw the network: visible units below, hidden units above with their cubes, weights as edges.
 
     Past 60 units in a row the picture is a summary: histograms of cube sizes and of weights. A saved
-    machine and a trained model are drawn as they are; options that say how to translate are for theories.
+    machine is drawn as it is; options that say how to translate are for theories. Of a trained model its
+    rules are drawn, what became of those it was given and those that stand for it, and its strongest units.
 
     With --json: output, visible, hidden, definitional (numbers of units), summary (true or false).
     """
     from lbm.views import plots
 
     plots.check_picture(output)
-    machine = None if file == "-" else _saved(file)
-    if machine is None:
+    found = None if file == "-" else _saved(file)
+    if found is None:
         theory = reading.theory(file)
-        machine = translation.machine(theory)
-    plots.draw(machine, output, warn=shared.warn)
+        found = translation.machine(theory)
+    plots.draw(found, output, warn=shared.warn)
+    machine = found if isinstance(found, Machine) else found.parameters().machine
     if as_json:
         shared.say_json(
             {
@@ -52,13 +55,13 @@ def draw_machine(
                 "visible": len(machine.atoms),
                 "hidden": machine.hidden,
                 "definitional": len(machine.definitions),
-                "summary": plots.is_large(machine),
+                "summary": found is not machine or plots.is_large(machine),
             }
         )
 
 
-def _saved(file: str) -> Machine | None:
-    """Return the machine in a file, or that of a trained model; None: the file does not look like one."""
+def _saved(file: str) -> Machine | LBMClassifier | None:
+    """Return the machine or the trained model in a file; None: the file does not look like one."""
     path = Path(file)
     try:
         if not path.is_file():  # a pipe can be read only once
@@ -76,7 +79,7 @@ def _saved(file: str) -> Machine | None:
         learning.require("drawing a trained model", torch=False)
         from lbm.training.storage.store import load_model
 
-        return load_model(file).parameters().machine
+        return load_model(file)
     from lbm.machine.store import load
 
     return load(file)
