@@ -284,7 +284,7 @@ class Hearing:
             _, ask = self.later.pop(0)
             with suppress(OSError):  # no further process can be started
                 ask()
-        if self.later:
+        if self.later and not budget.spent():
             budget = budget.at_most(self.later[0][0] - now())
             if not self.panel.open():
                 time.sleep(max(0.0, min(budget.left(), self.budget.left())))
