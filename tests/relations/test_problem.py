@@ -10,6 +10,7 @@ from lbm.relations.evidence import infer_labels
 from lbm.relations.problem import load_problem, read_folds
 from lbm.relations.prolog.reader import read_term
 from lbm.relations.prolog.terms import write
+from lbm.relations.saturate import saturate
 
 BACKGROUND = "bond(a, b). bond(b, c). heavy(a). linked(X, Y) :- bond(X, Y)."
 MODES = ":- modeh(1, good(+atom)). :- modeb(*, bond(+atom, -atom)). :- determination(good/1, bond/2)."
@@ -104,11 +105,15 @@ def test_facts_for_two_classes_and_repeated_lines_within_one_are_told_apart(writ
         ({"neg_pl": None}, "neg.pl: No such file"),
         ({"modes_pl": None}, "modes.pl: No such file"),
         ({"bk_pl": "bond(a, b).\nbond(a b)."}, "bk.pl:2:8: expected an operator"),
-        ({"bk_pl": "bond(a, b).\nbond(a)."}, "bk.pl:2: expected bond with 2 arguments"),
-        ({"bk_pl": f"{BACKGROUND}\nlight(X) :- heavy(X, 1)."}, "bk.pl:2: expected heavy with 1 arguments"),
-        ({"pos_pl": "good(a).\ngood(a, b)."}, "pos.pl:2: expected good with 1 arguments"),
-        ({"modes_pl": f"{MODES}\n:- modeb(1, heavy(+atom, +atom))."}, "modes.pl:2: expected heavy with 1"),
-        ({"modes_pl": f"{MODES}\n:- determination(good/1, heavy/2)."}, "modes.pl:2: expected heavy with 1"),
+        ({"pos_pl": "good(a).\ngood(a, b)."}, "pos.pl:2: expected examples of good/1, as at"),
+        (
+            {"bk_pl": f"{BACKGROUND}\nbond(X, Y) :- heavy(X, Y)."},
+            "bk.pl:2: expected a predicate that has clauses or is built in, found heavy/2 (but heavy/1 has)",
+        ),
+        (
+            {"bk_pl": f"{BACKGROUND}\nbond(X, Y) :- mid(X, Y).\nmid(X, Y) :- findall(Z, ghost(Z), [X, Y])."},
+            "bk.pl:3: expected a predicate that has clauses or is built in, found ghost/1: define it",
+        ),
         ({"neg_pl": "good(c).\ngood(b)."}, "neg.pl:2: the negative example good(b) is a positive one too"),
         ({"pos_pl": ""}, "expected at least one positive example"),
         ({"pos_pl": "", "neg_pl": ""}, "expected at least one positive example"),
@@ -168,6 +173,29 @@ def test_rules_that_call_what_nothing_defines_are_a_warning(write_problem):
     (warning,) = problem.warnings
     assert warning.startswith("ghost/1 has no clauses: called at ")
     assert warning.endswith("bk.pl:2")
+
+
+def test_a_name_with_two_arities_is_two_predicates(write_problem):
+    background = f"{BACKGROUND} bond(c). heavy(b, 2). bond(X) :- heavy(X, _)."
+    modes = f"{MODES} :- modeb(*, heavy(+atom, #int)). :- determination(good/1, heavy/2)."
+    problem = load_problem(write_problem(bk_pl=background, modes_pl=modes))
+    assert problem.warnings == ()
+    assert problem.background.facts("bond", 1) == (("c",),)
+    assert saturate(problem, problem.positive[1]).body == ("bond(A,B)", "heavy(A,2)")
+
+
+def test_an_arity_that_nothing_defines_is_a_warning_that_names_the_one_that_is(write_problem):
+    modes = f"{MODES}\n:- modeb(1, heavy(+atom, +atom)). :- determination(good/1, heavy/2)."
+    (warning,) = load_problem(write_problem(modes_pl=modes)).warnings
+    assert warning.startswith("heavy/2 has no clauses (but heavy/1 has): mode at ")
+    assert "modes.pl:2" in warning
+
+
+def test_a_predicate_declared_dynamic_may_have_no_clauses(write_problem):
+    background = f":- dynamic ghost/1, spirit/2. {BACKGROUND} bond(X, c) :- ghost(X)."
+    problem = load_problem(write_problem(bk_pl=background))
+    assert problem.warnings == ()
+    assert saturate(problem, problem.positive[0]).body == ("bond(A,B)", "bond(B,C)")
 
 
 def test_determinations_without_modes_and_modes_without_determinations_are_warnings(write_problem):

@@ -49,7 +49,7 @@ def test_saturate_prints_without_an_output_file(trains, capsys):
         ("pos.pl", "", "positive example"),
         ("neg.pl", "eastbound(east1).", "positive one too"),
         ("modes.pl", ":- modeh(1, eastbound(+train)).", "body mode"),
-        ("bk.pl", "long(a).\nlong(a, b).", "bk.pl:2"),
+        ("bk.pl", "long(a).\nlong(C) :- long(C, b).", "bk.pl:2"),
         ("folds.tsv", "example\tlabel\tfold\neastbound(nobody)\tpos\t1\n", "folds.tsv:2"),
         ("bk.pl", "has_car(T, C) :- has_car(T, C).\nlong(c).", "has_car"),
     ],
@@ -78,6 +78,36 @@ def test_a_mode_without_clauses_is_a_warning_that_names_its_line(trains, capsys)
     warning = capsys.readouterr().err
     assert "warning: painted/2 has no clauses" in warning
     assert f"modes.pl:{lines.count(chr(10)) - 1}" in warning
+
+
+def test_alephs_files_are_found_by_their_common_name(trains, tmp_path, capsys, monkeypatch):
+    files = {name: (trains / f"{name}.pl").read_text() for name in ("bk", "pos", "neg", "modes")}
+    (tmp_path / "train.b").write_text(files["modes"] + files["bk"])
+    (tmp_path / "train.f").write_text(files["pos"])
+    (tmp_path / "train.n").write_text(files["neg"])
+    monkeypatch.chdir(tmp_path)
+    assert main(["saturate", str(trains)]) == 0
+    first = capsys.readouterr().out
+    assert main(["saturate", "train"]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_convert_writes_a_problem_as_four_files(trains, tmp_path, capsys):
+    out = tmp_path / "ours"
+    assert main(["convert", str(trains), "-o", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sorted(found["files"]) == sorted(one.name for one in out.iterdir())
+    assert (found["positive"], found["negative"]) == (5, 5)
+    assert main(["saturate", str(out)]) == 0
+    written = capsys.readouterr().out
+    assert main(["saturate", str(trains)]) == 0
+    assert capsys.readouterr().out == written
+
+
+@pytest.mark.parametrize("options", [[], ["-o", "-"], ["-o", "x", "--to", "cnf"]])
+def test_a_problem_is_converted_to_a_directory_only(trains, capsys, options):
+    assert main(["convert", str(trains), *options]) == 2
+    assert "problem" in capsys.readouterr().err
 
 
 def test_a_directory_that_is_not_there_is_an_error(capsys, tmp_path):

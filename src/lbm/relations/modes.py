@@ -24,7 +24,9 @@ MAX_DEPTH: Final = 50
 
 _SIGNS: Final = frozenset({INPUT, OUTPUT, CONSTANT})
 _SILENT: Final = frozenset(
-    "op dynamic discontiguous multifile style_check use_module ensure_loaded initialization table".split()
+    "op dynamic discontiguous multifile style_check use_module ensure_loaded initialization table module "
+    "set_prolog_flag if elif else endif use_rendering aleph aleph_read_all begin_bg end_bg begin_in_pos "
+    "end_in_pos begin_in_neg end_in_neg".split()
 )
 
 
@@ -137,7 +139,7 @@ def read_modes(clauses: Iterable[Clause]) -> tuple[Modes, list[str]]:
             case ("determination", 2):
                 target, predicate = (_indicated(part, clause) for part in arguments(directive))
                 determinations.setdefault(Determination(target, predicate, clause))
-            case ("set", 1 | 2):
+            case ("set" | "aleph_set", 1 | 2):
                 setting = arguments(directive)
                 if not isinstance(setting[0], str):
                     raise clause.error(f"expected set(name, value), found {write_short(directive)}")

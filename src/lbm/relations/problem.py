@@ -4,23 +4,50 @@ bk.pl      facts and rules; modes may stand here too, as in Aleph's .b files
 pos.pl     positive examples, neg.pl negative ones: ground facts of one predicate, the target
 modes.pl   modes, determinations and settings
 folds.tsv  optional: in which fold each example is tested
+
+Other forms are read too: see :mod:`lbm.relations.sources`. A predicate is a name and an arity: shape/1 and
+shape/2 are two.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import product
 from pathlib import Path
+from typing import Final
 
 from lbm.errors import FileError, ParseError
 from lbm.knowledge.packed import read_lines
 from lbm.relations.modes import Modes, read_modes
 from lbm.relations.prolog.builtins import BUILTINS
-from lbm.relations.prolog.operators import Operators
-from lbm.relations.prolog.program import Program, Signature, goals_of, head_and_body, indicator, make_program
-from lbm.relations.prolog.reader import Clause, read_file, read_term
-from lbm.relations.prolog.terms import Term, arguments, is_ground, key, signature, write_short
+from lbm.relations.prolog.engine import solve
+from lbm.relations.prolog.program import (
+    Program,
+    ProgramRule,
+    Signature,
+    goals_of,
+    head_and_body,
+    indicator,
+    make_program,
+)
+from lbm.relations.prolog.reader import Clause, read_term
+from lbm.relations.prolog.terms import (
+    Compound,
+    Term,
+    Variable,
+    arguments,
+    is_ground,
+    key,
+    signature,
+    write_short,
+)
+from lbm.relations.questions import fill
+from lbm.relations.sources import find_file, read_sources
+
+CLOSED: Final = 100_000
+"""Negative examples, at most, that a closed world may give."""
 
 
 @dataclass(frozen=True)
@@ -56,39 +83,37 @@ class RelationalProblem:
         negative: Path | str | None = None,
         folds: Path | str | None = None,
     ) -> RelationalProblem:
-        """Return the problem whose files a directory holds.
+        """Return the problem whose files a directory holds, in any form of :mod:`lbm.relations.sources`.
+
+        Without a word on negative examples, all other tuples of the types' constants are negative (the closed
+        world), if the background lists these; a warning says so.
 
         Parameters
         ----------
+        directory
+            Or one of the files, or the name of Aleph's three files without an ending.
         modes, negative, folds
             Files to read instead of modes.pl, neg.pl and folds.tsv; a relative path is looked for where you
             are, then in the directory. A file of folds has columns named ``example`` and ``fold``; or it has
             two columns, a constant and the fold of all examples that mention it. With other negative
             examples, folds.tsv is not read unless it is named.
         """
-        directory = Path(directory)
-        if not directory.is_dir():
-            raise FileError(
-                f"cannot read {directory}: expected a directory with bk.pl, pos.pl, neg.pl and modes.pl"
-            )
-        operators = Operators()
-        background = read_file(directory / "bk.pl", operators=operators)
-        declared = [clause for clause in background if head_and_body(clause)[0] is None]
-        if modes is not None or (directory / "modes.pl").exists() or not _declares_modes(declared):
-            found = read_file(_find(directory, modes, "modes.pl"), operators=operators)
-            for clause in found:
-                if head_and_body(clause)[0] is not None:
-                    raise clause.error(f"expected a directive, ':- ...', found {write_short(clause.term)}")
-            declared += found
-        positive = read_file(directory / "pos.pl", operators=operators)
-        other = read_file(_find(directory, negative, "neg.pl"), operators=operators)
-        problem = make_problem(directory.resolve().name, background, positive, other, declared)
-        if folds is None and not (directory / "folds.tsv").exists():
+        found = read_sources(directory, modes=modes, negative=negative)
+        problem = make_problem(
+            found.name,
+            found.background,
+            found.positive,
+            found.negative,
+            found.directives,
+            warnings=found.warnings,
+        )
+        place = found.directory
+        if folds is None and not (place / "folds.tsv").exists():
             return problem
         if folds is None and negative:
             odd = "folds.tsv is not read: it goes with neg.pl"
             return replace(problem, warnings=(*problem.warnings, odd))
-        path = _find(directory, folds, "folds.tsv")
+        path = find_file(place, folds, "folds.tsv")
         return replace(problem, folds=read_folds(path, problem.positive, problem.negative))
 
     @property
@@ -117,28 +142,60 @@ def make_problem(
     name: str,
     background: Iterable[Clause],
     positive: Sequence[Clause],
-    negative: Sequence[Clause],
+    negative: Sequence[Clause] | None,
     directives: Iterable[Clause] = (),
+    *,
+    warnings: Iterable[str] = (),
 ) -> RelationalProblem:
-    """Return the problem that clauses make, after checking that they fit together."""
+    """Return the problem that clauses make, after checking that they fit together.
+
+    Parameters
+    ----------
+    negative
+        None: nothing is said of negative examples, and all others are negative where they can be listed.
+    warnings
+        What is known to be odd already.
+    """
     background, directives = list(background), list(directives)
-    target = _check_examples(positive, negative)
-    modes, warnings = read_modes(directives)
-    _check_arities(chain(_uses(background), _uses(positive), _uses(negative), _mentioned(modes)))
-    program = make_program(background)
-    warnings += _missing(program, modes, target)
-    warnings += _undefined_goals(program)
+    target = _check_examples(positive, negative or ())
+    modes, odd = read_modes(directives)
+    program = make_program([*background, *directives])
+    said = [*warnings, *odd, *_missing(program, modes, target), *_undefined_goals(program, modes, target)]
     if modes.head or modes.body or modes.determinations:
         _check_usable(program, modes, target, directives)
-    return RelationalProblem(
-        name,
-        program,
-        tuple(clause.term for clause in positive),
-        tuple(clause.term for clause in negative),
-        modes,
-        None,
-        tuple(warnings),
-    )
+    known = tuple(clause.term for clause in positive)
+    other = tuple(clause.term for clause in negative or ())
+    if negative is None:
+        other, told = _closed_world(program, modes, known)
+        said.append(told)
+    return RelationalProblem(name, program, known, other, modes, None, tuple(dict.fromkeys(said)))
+
+
+def _closed_world(program: Program, modes: Modes, positive: Sequence[Term]) -> tuple[tuple[Term, ...], str]:
+    """Return all other tuples of the types' constants as negative examples, and what is to be said of it."""
+    target = signature(positive[0])
+    head = next((mode for mode in modes.head if mode.predicate == target), None)
+    without = "no file of negative examples"
+    if head is None or any(len(place.path) > 1 for place in head.places):
+        return (), f"{without}, and no closed world: it needs a mode of the head"
+    every: list[Sequence[Term]] = []
+    for place in head.places:
+        kind = place.type
+        if not isinstance(kind, str) or not program.defines((kind, 1)):
+            return (
+                (),
+                f"{without}, and no closed world: the background does not list the type {write_short(kind)}",
+            )
+        answers = solve(program, Compound(kind, (Variable("X"),)), answers=CLOSED + 1)
+        every.append(list(dict.fromkeys(answer["X"] for answer in answers)))
+    size = math.prod(map(len, every))
+    if size > CLOSED:
+        return (), f"{without}, and no closed world: it would have {size} examples (limit CLOSED={CLOSED})"
+    known = set(positive)
+    paths = [place.path for place in head.places]
+    tuples = (fill(head.template, dict(zip(paths, chosen, strict=True))) for chosen in product(*every))
+    found = tuple(one for one in tuples if one not in known and is_ground(one))
+    return found, f"{without}: all other tuples, {len(found)}, are negative (closed world)"
 
 
 def read_folds(path: Path | str, positive: Sequence[Term], negative: Sequence[Term]) -> dict[Term, str]:
@@ -204,20 +261,6 @@ def one_term(text: str, source: str, line: int) -> Clause:
         raise ParseError(f"{error.message} in {text[:80]!r}", source=source, line=line) from None
 
 
-def _find(directory: Path, given: Path | str | None, usual: str) -> Path:
-    if given is None:
-        return directory / usual
-    given = Path(given)
-    return given if given.exists() or not (directory / given).exists() else directory / given
-
-
-def _declares_modes(directives: Iterable[Clause]) -> bool:
-    return any(
-        (signature(head_and_body(clause)[1]) or ("", 0))[0] in ("modeh", "modeb", "mode")
-        for clause in directives
-    )
-
-
 def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> Signature:
     """Return the target, if examples are ground terms of one predicate, and none is in both classes."""
     target: Signature | None = None
@@ -228,7 +271,7 @@ def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> S
         if head is None or found is None or body != "true" or not is_ground(head):
             raise clause.error(f"expected an example without variables, found {write_short(clause.term)}")
         target = target or found
-        if found[0] != target[0]:
+        if found != target:
             wanted = f"{indicator(target)}, as at {examples[0].place}"
             raise clause.error(f"expected examples of {wanted}, found {indicator(found)}")
     if target is None or not positive:
@@ -245,38 +288,6 @@ def _check_examples(positive: Sequence[Clause], negative: Sequence[Clause]) -> S
     return target
 
 
-def _uses(clauses: Iterable[Clause]) -> Iterator[tuple[Signature, Clause]]:
-    """Yield every predicate that clauses define or call, with the clause."""
-    for clause in clauses:
-        head, body = head_and_body(clause)
-        if head is None:
-            continue
-        for goal in (head,) if body == "true" else (head, *goals_of(body)):
-            found = signature(goal)
-            if found is not None:
-                yield found, clause
-
-
-def _mentioned(modes: Modes) -> Iterator[tuple[Signature, Clause]]:
-    """Yield every predicate that modes and determinations name, with the directive."""
-    for mode in (*modes.head, *modes.body):
-        yield mode.predicate, mode.clause
-    for one in modes.determinations:
-        for predicate in (one.target, one.predicate):
-            yield predicate, one.clause
-
-
-def _check_arities(uses: Iterable[tuple[Signature, Clause]]) -> None:
-    first: dict[str, tuple[int, Clause]] = {}
-    for (name, arity), clause in uses:
-        known, before = first.setdefault(name, (arity, clause))
-        if known != arity and (name, arity) not in BUILTINS and (name, known) not in BUILTINS:
-            raise clause.error(
-                f"expected {name} with {known} arguments, as at {before.place}, found {arity}: "
-                "rename one of them"
-            )
-
-
 def _missing(program: Program, modes: Modes, target: Signature) -> Iterator[str]:
     """Yield a warning for each predicate that modes name in vain."""
     lines: dict[Signature, list[str]] = {}
@@ -289,23 +300,52 @@ def _missing(program: Program, modes: Modes, target: Signature) -> Iterator[str]
     used |= {mode.predicate for mode in modes.body if mode.negated}
     for predicate, places in lines.items():
         said = ", ".join(places)
-        if predicate not in program.predicates and predicate not in BUILTINS:
-            yield f"{indicator(predicate)} has no clauses: {said}"
+        if not program.defines(predicate) and predicate not in BUILTINS:
+            yield f"{indicator(predicate)} has no clauses{_alike(program, predicate)}: {said}"
         elif predicate not in used:
             wanted = "determination" if places[0].startswith("mode") else "mode"
             yield f"{indicator(predicate)} has no {wanted}, and is not used: {said}"
 
 
-def _undefined_goals(program: Program) -> Iterator[str]:
-    """Yield a warning for each predicate that rules call and nothing defines: such a goal fails."""
-    seen = set()
-    for predicate in program.predicates.values():
-        for _, rule in predicate.rules:
+def _alike(program: Program, predicate: Signature) -> str:
+    """Return a word on predicates of the same name and another arity that have clauses."""
+    others = [one for one in program.predicates if one[0] == predicate[0] and program.defines(one)]
+    return f" (but {' and '.join(map(indicator, others))} has)" if others else ""
+
+
+def check_goals(program: Program, wanted: Iterable[Signature]) -> None:
+    """Raise an error for what rules call and nothing defines, in the proofs of these predicates."""
+    for called, rule in _undefined(program, wanted):
+        raise rule.clause.error(
+            f"expected a predicate that has clauses or is built in, found {indicator(called)}"
+            f"{_alike(program, called)}: define it, or declare it ':- dynamic {indicator(called)}.'"
+        )
+
+
+def _undefined_goals(program: Program, modes: Modes, target: Signature) -> Iterator[str]:
+    """Yield a warning for what rules call and nothing defines; what modes lead to is an error."""
+    check_goals(program, [mode.predicate for _, group in modes.for_target(target) for mode in group])
+    for called, rule in _undefined(program, program.predicates):
+        yield f"{indicator(called)} has no clauses{_alike(program, called)}: called at {rule.clause.place}"
+
+
+def _undefined(program: Program, wanted: Iterable[Signature]) -> Iterator[tuple[Signature, ProgramRule]]:
+    """Yield each predicate that is called at any remove and that nothing defines, and who calls it."""
+    todo = list(dict.fromkeys(wanted))[::-1]
+    seen, named = set(todo), set()
+    while todo:
+        predicate = program.predicates.get(todo.pop())
+        for _, rule in () if predicate is None else predicate.rules:
             for goal in goals_of(rule.body):
                 found = signature(goal)
-                if found and found not in program.predicates and found not in BUILTINS and found not in seen:
+                if found is None:
+                    continue
+                if found not in seen:
                     seen.add(found)
-                    yield f"{indicator(found)} has no clauses: called at {rule.clause.place}"
+                    todo.append(found)
+                if found not in program.predicates and found not in BUILTINS and found not in named:
+                    named.add(found)
+                    yield found, rule
 
 
 def _check_usable(program: Program, modes: Modes, target: Signature, directives: Sequence[Clause]) -> None:
@@ -315,7 +355,7 @@ def _check_usable(program: Program, modes: Modes, target: Signature, directives:
         raise ParseError(
             f"expected a mode of the head, ':- modeh(1,{target[0]}(+type,...)).', found none", source=source
         )
-    if not any(name in BUILTINS or name in program.predicates for name, _ in modes.for_target(target)):
+    if not any(name in BUILTINS or program.defines(name) for name, _ in modes.for_target(target)):
         raise ParseError(
             f"expected a body mode, with a determination for {indicator(target)}, of a predicate that has "
             "clauses, found none",

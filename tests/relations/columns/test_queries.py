@@ -31,6 +31,7 @@ MODES = """
 :- modeb(*, not(link(+o, +o))).
 :- modeb(*, brighter(+c, -c)).
 """
+DECLARED = ":- dynamic link/2, colour/2, size/2."
 
 
 @st.composite
@@ -47,7 +48,7 @@ def problems(draw: st.DrawFn, arity: int) -> tuple[RelationalProblem, dict[str, 
     shown = [f"t({', '.join(each)})." for each in every]
     problem = make_problem(
         "small",
-        read_clauses("\n".join([*facts, RULE, "brighter(red, blue)."])),
+        read_clauses("\n".join([DECLARED, *facts, RULE, "brighter(red, blue)."])),
         read_clauses(" ".join(text for text, kind in zip(shown, kinds, strict=True) if kind)),
         read_clauses(" ".join(text for text, kind in zip(shown, kinds, strict=True) if not kind)),
         read_clauses(f":- modeh(1, t({', '.join(['+o'] * arity)})). {MODES}"),

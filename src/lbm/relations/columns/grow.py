@@ -41,6 +41,8 @@ class Language:
         A variable whose terms are at most so many is compared with each of them.
     width
         Queries at most of one size that grow further: those that tell most of the classes.
+    variables
+        Variables of a query, at most, with those of the example; None: any number.
     """
 
     size: int = 2
@@ -48,6 +50,7 @@ class Language:
     cuts: int = 8
     constants: int = 20
     width: int = 1000
+    variables: int | None = None
 
     def least(self, examples: int) -> int:
         """Return the support as a number of examples."""
@@ -89,7 +92,7 @@ def grow_columns(
     harvest = Harvest(np.array(list(unique.values()), dtype=bool), language)
     head = answers.head(next(iter(unique)))
     opened = [Query((), tuple(place.type for place in head.places), start)]
-    grower = Grower(answers, len(head.places), harvest.support, language.cuts)
+    grower = Grower(answers, len(head.places), harvest.support, language.cuts, language.variables)
     seen: set[str] = set()
     for _ in range(language.size):
         grown: list[tuple[float, Query]] = []
@@ -121,12 +124,15 @@ class Grower:
         Examples at least that must have an answer.
     cuts
         Constants at most for a literal that the engine must prove.
+    variables
+        Variables of a query, at most; None: any number.
     """
 
     answers: Background
     arity: int
     support: int
     cuts: int
+    variables: int | None = None
 
     def children(self, parent: Query, mode: Mode) -> Iterator[Query]:
         """Yield the query with one more literal of a mode, for each choice of variables and constants."""
@@ -148,6 +154,8 @@ class Grower:
             # Outputs are numbered before constants, which will not be variables any more.
             new = [place for place, k in zip(mode.places, choice, strict=True) if k is None]
             types = tuple(place.type for place in new if place.sign == OUTPUT)
+            if self.variables is not None and len(parent.types) + len(types) > self.variables:
+                continue
             outputs, constants = count(len(parent.types)), count(len(parent.types) + len(types))
             names = [
                 variable_name(next(constants if place.sign == CONSTANT else outputs) if k is None else k)

@@ -111,7 +111,17 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
             columns = literals(bodies(self.saturation_, examples))
         else:
             find = grow_columns if self.features == "constants" else comparison_columns
-            language = Language(self.size, self.support, self.cuts, self.constants, self.width)
+            bounds = self.problem.modes.settings  # Popper's
+            most, variables = bounds.get("max_body"), bounds.get("max_vars")
+            size = min(self.size, most) if isinstance(most, int) and most > 0 else self.size
+            language = Language(
+                size,
+                self.support,
+                self.cuts,
+                self.constants,
+                self.width,
+                variables if isinstance(variables, int) else None,
+            )
             self.answers_ = Background(self.problem, steps=self.steps)
             columns = find(self.answers_, examples, labels, language)
         if self.select is not None and len(columns) > self.select:

@@ -208,3 +208,29 @@ class Bindings:
             return part if kept else Compound(part.functor, given)
 
         return rebuilt(term, look, make)
+
+    def copied(self, term: Value) -> Any:
+        """Return a term with new cells for those that are unbound."""
+        fresh: dict[Cell, Cell] = {}
+
+        def look(part: Value) -> Value:
+            part = self.value(part)
+            return fresh.setdefault(part, Cell()) if type(part) is Cell else part
+
+        def make(part: Compound, given: tuple[Any, ...]) -> Compound:
+            kept = all(one is before for one, before in zip(given, part.arguments, strict=True))
+            return part if kept else Compound(part.functor, given)
+
+        return rebuilt(self.value(term), look, make)
+
+    def cells(self, term: Value) -> list[Cell]:
+        """Return the unbound cells of a term, in order of appearance."""
+        found: dict[Cell, None] = {}
+        todo: list[Any] = [term]
+        while todo:
+            part = self.value(todo.pop())
+            if type(part) is Cell:
+                found.setdefault(part)
+            elif type(part) is Compound:
+                todo.extend(reversed(part.arguments))
+        return list(found)

@@ -1,155 +1,85 @@
-"""Predicates that need no clauses, and arithmetic; what goes wrong is an ArithmeticError or a TypeError."""
+"""Predicates that need no clauses; what goes wrong is an ArithmeticError or a TypeError."""
 
 from __future__ import annotations
 
-import math
-import operator
-import re
-from collections.abc import Callable
 from typing import Final
 
+from lbm.relations.prolog.arithmetic import COMPARE, compare_integers, evaluate, solve_equation
 from lbm.relations.prolog.bindings import Bindings, Cell, Value
-from lbm.relations.prolog.program import CONTROL, make_program
+from lbm.relations.prolog.lists import LIST_CHOICES, LIST_TESTS, Choice, Test
+from lbm.relations.prolog.program import CONTROL, META, make_program
 from lbm.relations.prolog.reader import read_clauses
-from lbm.relations.prolog.terms import (
-    CONS,
-    EMPTY,
-    Compound,
-    list_items,
-    make_list,
-    rebuilt,
-    same,
-    write_number,
-    write_short,
+from lbm.relations.prolog.terms import Compound, same
+from lbm.relations.prolog.texts import TEXT_CHOICES, TEXT_TESTS
+
+_MAPLIST: Final = "".join(
+    f"maplist(_{', []' * k}). maplist(G{''.join(f', [X{i}|L{i}]' for i in range(k))}) :- "
+    f"call(G{''.join(f', X{i}' for i in range(k))}), maplist(G{''.join(f', L{i}' for i in range(k))}). "
+    for k in range(1, 8)
 )
-
-MAX_BITS: Final = 10_000
-"""Bits of an integer that arithmetic may make."""
-
-_NUMBER: Final = re.compile(r"\s*([+-]?)(\d{1,3000}(\.\d+)?([eE][+-]?\d+)?)")
 
 LIBRARY: Final = make_program(
     read_clauses(
-        "member(X, [X|_]). member(X, [_|T]) :- member(X, T). "
-        "append([], L, L). append([H|T], L, [H|R]) :- append(T, L, R)."
+        r"""
+        member(X, [X|_]). member(X, [_|T]) :- member(X, T).
+        memberchk(X, L) :- member(X, L), !.
+        append([], L, L). append([H|T], L, [H|R]) :- append(T, L, R).
+        append([], []). append([L|Ls], R) :- append(L, M, R), append(Ls, M).
+        last([X], X). last([_|T], X) :- last(T, X).
+        nth0(N, L, X) :- integer(N), !, N >= 0, '$nth'(L, N, X).
+        nth0(N, L, X) :- var(N), '$nths'(L, X, 0, N).
+        nth1(N, L, X) :- integer(N), !, N >= 1, M is N - 1, '$nth'(L, M, X).
+        nth1(N, L, X) :- var(N), '$nths'(L, X, 1, N).
+        '$nth'([X|_], 0, Y) :- !, X = Y. '$nth'([_|T], N, X) :- M is N - 1, '$nth'(T, M, X).
+        '$nths'([X|_], X, N, N). '$nths'([_|T], X, M, N) :- K is M + 1, '$nths'(T, X, K, N).
+        select(X, [X|T], T). select(X, [H|T], [H|R]) :- select(X, T, R).
+        selectchk(X, L, R) :- select(X, L, R), !.
+        select(X, L, Y, M) :- '$select'(L, X, Y, M).
+        '$select'([X|T], X, Y, [Y|T]). '$select'([H|T], X, Y, [H|R]) :- '$select'(T, X, Y, R).
+        exclude(_, [], []). exclude(G, [X|T], R) :- (call(G, X) -> R = S ; R = [X|S]), exclude(G, T, S).
+        include(_, [], []). include(G, [X|T], R) :- (call(G, X) -> R = [X|S] ; R = S), include(G, T, S).
+        partition(_, [], [], []).
+        partition(G, [X|T], I, O) :-
+            (call(G, X) -> I = [X|J], O = P ; I = J, O = [X|P]), partition(G, T, J, P).
+        foldl(G, L, A, B) :- '$foldl'(L, G, A, B).
+        '$foldl'([], _, A, A). '$foldl'([X|T], G, A, C) :- call(G, X, A, B), '$foldl'(T, G, B, C).
+        foldl(G, L, M, A, B) :- '$foldl'(L, M, G, A, B).
+        '$foldl'([], [], _, A, A).
+        '$foldl'([X|T], [Y|U], G, A, C) :- call(G, X, Y, A, B), '$foldl'(T, U, G, B, C).
+        permutation(L, R) :- is_list(L), !, '$permutation'(L, R).
+        permutation(L, R) :- is_list(R), length(R, N), length(L, N), '$permutation'(L, R).
+        '$permutation'([], []). '$permutation'(L, [X|R]) :- select(X, L, M), '$permutation'(M, R).
+        delete([], _, []). delete([X|T], Y, R) :- (X \= Y -> R = [X|S] ; R = S), delete(T, Y, S).
+        subtract([], _, []).
+        subtract([X|T], L, R) :- (memberchk(X, L) -> R = S ; R = [X|S]), subtract(T, L, S).
+        intersection([], _, []).
+        intersection([X|T], L, R) :- (memberchk(X, L) -> R = [X|S] ; R = S), intersection(T, L, S).
+        union([], L, L). union([X|T], L, R) :- (memberchk(X, L) -> R = S ; R = [X|S]), union(T, L, S).
+        subset([], _). subset([X|T], L) :- memberchk(X, L), subset(T, L).
+        succ(X, Y) :- integer(X), !, X >= 0, Y is X + 1.
+        succ(X, Y) :- integer(Y), Y >= 1, X is Y - 1.
+        plus(X, Y, Z) :- integer(X), integer(Y), !, Z is X + Y.
+        plus(X, Y, Z) :- integer(X), integer(Z), !, Y is Z - X.
+        plus(X, Y, Z) :- integer(Y), integer(Z), X is Z - Y.
+        pairs_keys_values([], [], []).
+        pairs_keys_values([K-V|T], [K|A], [V|B]) :- pairs_keys_values(T, A, B).
+        pairs_keys([], []). pairs_keys([K-_|T], [K|A]) :- pairs_keys(T, A).
+        pairs_values([], []). pairs_values([_-V|T], [V|A]) :- pairs_values(T, A).
+        max_member(X, L) :- msort(L, M), last(M, X), !.
+        min_member(X, L) :- msort(L, [X|_]).
+        """
+        + _MAPLIST
     )
 )
 """Predicates that are built in and have clauses; a program's own go before."""
 
-CONTROL_NAMES: Final = CONTROL | {("!", 0)}
+COLLECTING: Final = frozenset(
+    {("findall", 3), ("findall", 4), ("bagof", 3), ("setof", 3), ("aggregate_all", 3)}
+)
+"""Predicates that gather all answers to a goal."""
+
+CONTROL_NAMES: Final = CONTROL | COLLECTING | {("!", 0)} | {one for one in META if one[0] == "call"}
 """What the engine itself opens."""
-
-
-# --- arithmetic --------------------------------------------------------------------------------------
-
-Number = int | float
-
-
-def _divide(a: Number, b: Number) -> Number:
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b if a % b == 0 else a / b
-    return a / b
-
-
-def _whole(operation: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
-    """Return an operation that refuses all but integers."""
-
-    def checked(a: Number, b: Number) -> int:
-        for number in (a, b):
-            if not isinstance(number, int):
-                raise TypeError(f"expected an integer, found {number}")
-        return operation(int(a), int(b))
-
-    return checked
-
-
-def _truncated(a: int, b: int) -> int:
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def _power(a: Number, b: Number) -> Number:
-    if isinstance(a, int) and isinstance(b, int):
-        if b < 0 and abs(a) != 1:
-            raise ArithmeticError(f"expected an exponent of 0 or more, found {b}")
-        if b > 0 and a.bit_length() * b > MAX_BITS:
-            raise ArithmeticError(f"expected a number of at most {MAX_BITS} bits, found a power past that")
-        power: int = a ** abs(b)
-        return power
-    return math.pow(a, b)
-
-
-def _shift(a: int, b: int) -> int:
-    if b > MAX_BITS:
-        raise ArithmeticError(f"expected a shift of at most {MAX_BITS} bits, found {b}")
-    return a << b if b >= 0 else a >> -b
-
-
-def _rounded(a: Number) -> int:
-    return math.floor(a + 0.5) if a >= 0 else -math.floor(0.5 - a)
-
-
-_TWO: Final[dict[str, Callable[[Number, Number], Number]]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "//": _whole(_truncated),
-    "div": _whole(operator.floordiv), "mod": _whole(operator.mod),
-    "rem": _whole(lambda a, b: a - b * _truncated(a, b)), "min": min, "max": max, "**": _power, "^": _power,
-    "<<": _whole(_shift), ">>": _whole(lambda a, b: _shift(a, -b)), "atan2": math.atan2, "atan": math.atan2,
-}  # fmt: skip
-_ONE: Final[dict[str, Callable[[Number], Number]]] = {
-    "-": operator.neg, "+": operator.pos, "abs": abs, "sign": lambda a: type(a)((a > 0) - (a < 0)),
-    "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "log2": math.log2, "sin": math.sin, "cos": math.cos,
-    "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan, "float": float,
-    "truncate": math.trunc, "ceiling": math.ceil, "floor": math.floor, "integer": _rounded, "round": _rounded,
-}  # fmt: skip
-_NONE: Final[dict[str, Number]] = {"pi": math.pi, "e": math.e, "inf": math.inf, "infinite": math.inf}
-_COMPARE: Final[dict[str, Callable[[Number, Number], bool]]] = {
-    "<": operator.lt, "=<": operator.le, ">": operator.gt, ">=": operator.ge, "=:=": operator.eq,
-    "=\\=": operator.ne,
-}  # fmt: skip
-
-
-def evaluate(expression: Value, bindings: Bindings) -> Number:
-    """Return the value of an arithmetic expression."""
-
-    def look(part: Value) -> Number | Compound:
-        part = bindings.value(part)
-        while (
-            isinstance(part, Compound)
-            and part.functor == CONS
-            and bindings.value(part.arguments[-1]) == EMPTY
-        ):
-            part = bindings.value(part.arguments[0])
-        if isinstance(part, Compound) and part.functor in (_TWO if len(part.arguments) == 2 else _ONE):
-            return part
-        if isinstance(part, str) and part in _NONE:
-            return _NONE[part]
-        if isinstance(part, int | float):
-            return part
-        found = "an unbound variable" if isinstance(part, Cell) else write_short(bindings.resolve(part, {}))
-        raise TypeError(f"expected a number, found {found}")
-
-    value: Number = rebuilt(expression, look, _applied)
-    return value
-
-
-def _applied(call: Compound, given: tuple[Number, ...]) -> Number:
-    name = call.functor
-    try:
-        value = _TWO[name](*given) if len(given) == 2 else _ONE[name](*given)
-    except ZeroDivisionError:
-        raise ArithmeticError("expected a divisor other than 0") from None
-    except (OverflowError, ValueError) as error:
-        raise ArithmeticError(f"{name} has no value here: {error}") from None
-    if isinstance(value, int) and value.bit_length() > MAX_BITS:
-        raise ArithmeticError(f"expected a number of at most {MAX_BITS} bits, found a larger one")
-    if isinstance(value, float) and not math.isfinite(value) and all(abs(one) != math.inf for one in given):
-        raise ArithmeticError("expected a finite number, found a larger one")
-    return value
-
-
-# --- predicates with one answer at most --------------------------------------------------------------
-
-Test = Callable[[Bindings, tuple[Value, ...]], bool]
 
 
 def _is(bindings: Bindings, given: tuple[Value, ...]) -> bool:
@@ -157,7 +87,7 @@ def _is(bindings: Bindings, given: tuple[Value, ...]) -> bool:
 
 
 def _comparison(name: str) -> Test:
-    compare = _COMPARE[name]
+    compare = COMPARE[name]
     return lambda bindings, given: compare(evaluate(given[0], bindings), evaluate(given[1], bindings))
 
 
@@ -176,39 +106,9 @@ def _identical(bindings: Bindings, given: tuple[Value, ...]) -> bool:
     return same(*(bindings.resolve(one) for one in given))
 
 
-def _length(bindings: Bindings, given: tuple[Value, ...]) -> bool:
-    items, tail = list_items(bindings.resolve(given[0]))
-    if tail == EMPTY:
-        return bindings.unify(given[1], len(items))
-    wanted = bindings.value(given[1])
-    if not isinstance(wanted, int) or isinstance(tail, str | int | float | Compound):
-        return False
-    if not len(items) <= wanted <= 100_000:
-        return False
-    fresh = [*items, *(Cell() for _ in range(wanted - len(items)))]
-    return bindings.unify(given[0], make_list(fresh))  # type: ignore[arg-type]
-
-
-def _name(bindings: Bindings, given: tuple[Value, ...]) -> bool:
-    known = bindings.value(given[0])
-    if isinstance(known, str | int | float):
-        text = known if isinstance(known, str) else write_number(known)
-        return bindings.unify(given[1], make_list([ord(letter) for letter in text]))
-    items, tail = list_items(bindings.resolve(given[1]))
-    if not isinstance(known, Cell) or tail != EMPTY:
-        raise TypeError("expected an atom or a list of characters in name/2, found neither")
-    if not all(isinstance(code, int) and 0 <= code < 0x110000 for code in items):
-        raise TypeError("expected a list of character codes in name/2, found something else in it")
-    text = "".join(chr(code) for code in items if isinstance(code, int))
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return bindings.unify(known, text)
-    number: Number = int(text) if match[3] is None and match[4] is None else float(text)
-    return bindings.unify(known, number)
-
-
 TESTS: Final[dict[tuple[str, int], Test]] = {
     ("true", 0): lambda *_: True,
+    ("otherwise", 0): lambda *_: True,
     ("fail", 0): lambda *_: False,
     ("false", 0): lambda *_: False,
     ("=", 2): lambda bindings, given: bindings.unify(*given),
@@ -216,8 +116,6 @@ TESTS: Final[dict[tuple[str, int], Test]] = {
     ("==", 2): _identical,
     ("\\==", 2): lambda bindings, given: not _identical(bindings, given),
     ("is", 2): _is,
-    ("length", 2): _length,
-    ("name", 2): _name,
     ("atom", 1): _of_type(str),
     ("number", 1): _of_type(int, float),
     ("integer", 1): _of_type(int),
@@ -225,11 +123,23 @@ TESTS: Final[dict[tuple[str, int], Test]] = {
     ("float", 1): _of_type(float),
     ("atomic", 1): _of_type(str, int, float),
     ("compound", 1): _of_type(Compound),
+    ("callable", 1): _of_type(str, Compound),
     ("var", 1): _of_type(Cell),
     ("nonvar", 1): lambda bindings, given: not isinstance(bindings.value(given[0]), Cell),
     ("ground", 1): lambda bindings, given: not bindings.holds_cell(given[0]),
-    **{(name, 2): _comparison(name) for name in _COMPARE},
+    **{(name, 2): _comparison(name) for name in COMPARE},
+    ("#=", 2): lambda bindings, given: solve_equation(bindings, *given),
+    **{
+        (f"#{sign}", 2): compare_integers(name)
+        for sign, name in {"<": "<", ">": ">", "=<": "=<", ">=": ">=", "\\=": "=\\="}.items()
+    },
+    **LIST_TESTS,
+    **TEXT_TESTS,
 }
+"""Predicates of one answer at most."""
 
-BUILTINS: Final = frozenset(TESTS) | frozenset(LIBRARY.predicates) | CONTROL_NAMES
+CHOICES: Final[dict[tuple[str, int], Choice]] = {**LIST_CHOICES, **TEXT_CHOICES}
+"""Predicates of several answers, one after the other."""
+
+BUILTINS: Final = frozenset(TESTS) | frozenset(CHOICES) | frozenset(LIBRARY.predicates) | CONTROL_NAMES
 """Signatures of the predicates that are built in."""

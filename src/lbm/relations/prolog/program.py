@@ -8,6 +8,7 @@ from typing import Final
 
 from lbm.relations.prolog.reader import Clause
 from lbm.relations.prolog.terms import (
+    CONS,
     Compound,
     Term,
     Variable,
@@ -31,8 +32,37 @@ def indicator(predicate: Signature) -> str:
     return f"{predicate[0]}/{predicate[1]}"
 
 
-CONTROL: Final = frozenset({(",", 2), (";", 2), ("->", 2), ("\\+", 1), ("not", 1), ("call", 1)})
-"""Goals that hold goals."""
+CONTROL: Final = frozenset(
+    {
+        (",", 2),
+        (";", 2),
+        ("->", 2),
+        ("*->", 2),
+        ("\\+", 1),
+        ("not", 1),
+        ("call", 1),
+        ("once", 1),
+        ("ignore", 1),
+    }
+    | {("forall", 2)}
+)
+"""Goals whose arguments are goals."""
+
+_RESERVED: Final = CONTROL - {("once", 1), ("ignore", 1), ("forall", 2)}
+"""Heads that no clause may have; others that are built in may be defined anew."""
+
+MOST_ARGUMENTS: Final = 8
+"""Arguments of ``call`` and of ``maplist``, at most."""
+
+META: Final[Mapping[Signature, Mapping[int, int]]] = {
+    **{name: dict.fromkeys(range(name[1]), 0) for name in CONTROL},
+    **{("call", 1 + more): {0: more} for more in range(1, MOST_ARGUMENTS)},
+    **{("maplist", 1 + more): {0: more} for more in range(1, MOST_ARGUMENTS)},
+    **{name: {1: 0} for name in (("findall", 3), ("findall", 4), ("bagof", 3), ("setof", 3))},
+    **{("aggregate_all", 3): {1: 0}, ("foldl", 4): {0: 3}, ("foldl", 5): {0: 4}},
+    **{name: {0: 1} for name in (("include", 3), ("exclude", 3), ("partition", 4))},
+}
+"""Goals that hold goals: at which places, and how many arguments are added to what stands there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +115,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Predicates by name and arity.
+    """Predicates by name and arity; one that is declared dynamic may have no clauses at all.
 
     >>> from lbm.relations.prolog.reader import read_clauses
     >>> program = make_program(read_clauses("bond(a, b). bond(b, c). linked(X, Y) :- bond(X, Y)."))
@@ -101,21 +131,28 @@ class Program:
         """Return the arguments of each ground fact of a predicate, in the order of the file."""
         return self.predicates.get((name, arity), Predicate(name, arity)).facts
 
+    def defines(self, predicate: Signature) -> bool:
+        """Say whether a predicate has clauses."""
+        found = self.predicates.get(predicate)
+        return found is not None and bool(found.facts or found.rules)
+
     def rules(self, name: str, arity: int) -> Sequence[ProgramRule]:
         """Return the rules of a predicate."""
         return tuple(rule for _, rule in self.predicates.get((name, arity), Predicate(name, arity)).rules)
 
 
 def make_program(clauses: Iterable[Clause]) -> Program:
-    """Return the program that clauses make; directives among them are left out."""
+    """Return the program that clauses make; of directives among them ``dynamic`` alone is looked at."""
     facts: dict[Signature, list[tuple[Term, ...]]] = {}
     rules: dict[Signature, list[tuple[int, ProgramRule]]] = {}
     for clause in clauses:
         head, body = head_and_body(clause)
         if head is None:
+            for declared in _dynamic(body):
+                facts.setdefault(declared, [])
             continue
         name = signature(head)
-        if name is None or name in CONTROL:
+        if name is None or name in _RESERVED:
             raise clause.error(f"expected the head of a clause, found {write_short(head)}")
         if body == "true" and is_ground(head):
             facts.setdefault(name, []).append(arguments(head))
@@ -144,11 +181,38 @@ def head_and_body(clause: Clause) -> tuple[Term | None, Term]:
 
 
 def goals_of(body: Term) -> Iterator[Term]:
-    """Yield the goals of a body, those inside control structures too, in order of appearance."""
-    todo = [body]
+    """Yield the goals of a body, those inside other goals too, in order of appearance.
+
+    A goal to which arguments are added, as ``maplist`` does, has variables for these.
+    """
+    todo: list[tuple[Term, int]] = [(body, 0)]
     while todo:
-        goal = todo.pop()
-        if signature(goal) in CONTROL:
-            todo.extend(reversed(arguments(goal)))
-        elif not isinstance(goal, Variable):
+        goal, more = todo.pop()
+        while signature(goal) == ("^", 2) and not more:  # of bagof and setof
+            goal = arguments(goal)[1]
+        found = signature(goal)
+        if found is None:
+            continue
+        if more:
+            goal = Compound(found[0], (*arguments(goal), *(Variable(f"_{k}") for k in range(more))))
+        name = found[0], found[1] + more
+        if name not in CONTROL:
             yield goal
+        given = arguments(goal)
+        places = META.get(name, {})
+        todo.extend((given[place], added) for place, added in reversed(list(places.items())))
+
+
+def _dynamic(directive: Term) -> Iterator[Signature]:
+    """Yield the predicates that a directive declares dynamic."""
+    if signature(directive) not in (("dynamic", 1), ("multifile", 1)):
+        return
+    todo = list(arguments(directive))
+    while todo:
+        term = todo.pop()
+        name = signature(term)
+        given = arguments(term)
+        if name in ((",", 2), (CONS, 2)):
+            todo.extend(reversed(given))
+        elif name == ("/", 2) and isinstance(given[0], str) and isinstance(given[1], int):
+            yield given[0], given[1]

@@ -81,8 +81,7 @@ def read_clauses(text: str, *, source: str | None = None, operators: Operators |
     place = Text(text, source)
     found = []
     for tokens in clauses_of(place):
-        fact = _plain_fact(tokens)
-        term = _ClauseReader(tokens, operators, place).term() if fact is None else fact
+        term = read_tokens(tokens, operators, place)
         clause = Clause(term, source, place.line(tokens[0].start))
         if isinstance(term, Compound) and term.functor == ":-" and len(term.arguments) == 1:
             (directive,) = term.arguments
@@ -92,6 +91,12 @@ def read_clauses(text: str, *, source: str | None = None, operators: Operators |
                     raise clause.error(f"{wrong}, found {directive}")
         found.append(clause)
     return found
+
+
+def read_tokens(tokens: Sequence[Token], operators: Operators, place: Text) -> Term:
+    """Return the term that the tokens of one clause say."""
+    fact = _plain_fact(tokens)
+    return _ClauseReader(tokens, operators, place).term() if fact is None else fact
 
 
 def read_file(path: Path | str, *, operators: Operators | None = None) -> list[Clause]:

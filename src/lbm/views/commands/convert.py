@@ -36,14 +36,23 @@ def convert_theory(
 ) -> None:
     """Write a theory in another format: .lbm, DIMACS .cnf, .wcnf (newer form) or wcnf-old, or .nnf.
 
+    A relational problem, in Aleph's, Popper's or Progol's files, is written as four files into the directory
+    that -o names: bk.pl, pos.pl, neg.pl and modes.pl.
+
     Models, counts and weights are kept: formulae that are no clauses get definitional variables, and
     comments tell scale and offset where weights had to become whole. As .nnf a theory without weights is
     compiled to a circuit, and what is one already (.nnf or .sdd) stays as it is.
 
-    With --json: input, output, format, atoms and formulae (their numbers).
+    With --json: input, output, format, atoms and formulae (their numbers); of a problem input, output, files,
+    positive and negative (their numbers), and warnings.
     """
     from lbm.knowledge import circuit_files, wire
     from lbm.knowledge.packed import write_whole
+    from lbm.relations.sources import names_problem
+
+    if file != "-" and names_problem(file):
+        _convert_problem(file, output, to, as_json=as_json)
+        return
 
     named = file if output is None or output == "-" else output
     if to is None and circuit_files.is_circuit(named) and (named is file or circuit_files.is_nnf(named)):
@@ -72,6 +81,29 @@ def convert_theory(
                 "atoms": len(theory.atoms),
                 "formulae": len(theory),
             }
+        )
+
+
+def _convert_problem(file: str, output: str | None, to: str | None, *, as_json: bool) -> None:
+    """Write a relational problem as our four files."""
+    from lbm.relations.problem import RelationalProblem
+    from lbm.relations.written import save_problem
+
+    if to is not None:
+        raise typer.BadParameter("a relational problem is written as four files", param_hint="'--to'")
+    if output is None or output == "-":
+        raise typer.BadParameter("a relational problem needs a directory to be written to", param_hint="'-o'")
+    problem = RelationalProblem.load(file)
+    for warning in problem.warnings:
+        shared.warn(warning)
+    files = save_problem(problem, output)
+    counts = {"positive": len(problem.positive), "negative": len(problem.negative)}
+    if as_json:
+        rest = {"files": files, **counts, "warnings": list(problem.warnings)}
+        shared.say_json({"input": file, "output": output, **rest})
+    else:
+        shared.say(
+            f"{output}: {', '.join(files)}; {counts['positive']} positive and {counts['negative']} negative"
         )
 
 

@@ -28,8 +28,9 @@ Hidden = Annotated[int, Option("--hidden", min=0, help="Hidden units in addition
 Directory = Annotated[
     str,
     Argument(
-        metavar="DIR",
-        help="A directory with bk.pl, pos.pl, neg.pl, modes.pl; or trains, family, krk: they come with lbm.",
+        metavar="PROBLEM",
+        help="A directory (bk.pl, pos.pl, neg.pl, modes.pl; Popper's bias.pl, exs.pl), the name of Aleph's "
+        ".b, .f, .n files, one file; or trains, family, krk: they come with lbm.",
     ),
 ]
 Jobs = Annotated[int, Option("--jobs", help="Processes; -1 means one for each core.")]
@@ -103,8 +104,9 @@ class ProblemOptions:
         """Return the problem in a directory, or one that comes with the package, and print its warnings."""
         from lbm.datasets.problems import PROBLEMS, named_problem
         from lbm.relations.problem import load_problem
+        from lbm.relations.sources import names_problem
 
-        if directory in PROBLEMS and not Path(directory).exists() and self == ProblemOptions():
+        if directory in PROBLEMS and not names_problem(directory) and self == ProblemOptions():
             shared.remark(f"{directory}: the problem of that name that comes with lbm")
             return named_problem(directory)
         problem = load_problem(directory, modes=self.modes, negative=self.neg, folds=self.folds)
