@@ -11,6 +11,7 @@ from lbm.knowledge.clauses import Clauses
 from lbm.reasoning.engine import alternatives, gains, values
 from lbm.reasoning.engine import kicks as searches
 from lbm.reasoning.engine.alternatives import Count
+from lbm.reasoning.engine.duals import ascend, tables_of
 from lbm.reasoning.engine.gains import heavy_of, move, recount, state_of, weigh
 from lbm.reasoning.engine.kicks import kicks, tabu
 from lbm.reasoning.engine.values import values_of
@@ -240,3 +241,45 @@ def test_the_same_seed_finds_the_same(seed):
         kicks(state, length=3, work=5_000)
         tabu(state, step=2, calm=4, idle=9, work=5_000)
     assert known(states[0]) == known(states[1])
+
+
+# --- bounds ----------------------------------------------------------------------------------------
+
+
+def states_of(space):
+    """All states, a value of each variable from 0 on."""
+    sizes = np.diff(space.first).tolist()
+    return [np.array(state) for state in itertools.product(*map(range, sizes))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS, COUNTS, st.integers(1, 40), st.booleans())
+def test_no_bound_passes_the_cheapest_state_and_what_states_cost_stays(rows, counts, sweeps, back):
+    found = values_of(ATOMS, clauses_of(rows), counts)
+    if found is None:
+        return
+    tables = tables_of(found.space, 1_000)
+    states = states_of(found.space)
+    before = [tables.cost(state) for state in states]
+    bounds = []
+    for _ in range(3):
+        bounds.append(tables.bound)
+        ascend(tables, sweeps, back=back)
+    bounds.append(tables.bound)
+    assert [tables.cost(state) for state in states] == before
+    assert bounds[-1] <= min(before)
+    for state, cost in zip(states, before, strict=True):
+        hard, soft = price(rows, counts, found.atoms(found.space.first[:-1] + state))
+        if not hard:
+            assert cost <= soft
+    least = min(
+        (
+            soft
+            for hard, soft in (
+                price(rows, counts, found.atoms(found.space.first[:-1] + state)) for state in states
+            )
+            if not hard
+        ),
+        default=None,
+    )
+    assert least is None or bounds[-1] <= least

@@ -58,7 +58,7 @@ _SOURCES: Final = (  # that hold kernels
         _ENGINE / f"{name}.py"
         for name in (
             "kernels sliced sliced_rows energy_kernels dense_kernels presolve walks "
-            "gains alternatives values kicks"
+            "gains alternatives values kicks duals"
         ).split()
     ),
 )

@@ -103,6 +103,7 @@ def _walks() -> None:
 
 def _valued() -> None:
     from lbm.reasoning.engine.alternatives import Count
+    from lbm.reasoning.engine.duals import ascend, tables_of
     from lbm.reasoning.engine.gains import heavy_of, move, state_of, weigh
     from lbm.reasoning.engine.kicks import kicks, tabu
     from lbm.reasoning.engine.values import values_of
@@ -115,6 +116,9 @@ def _valued() -> None:
     weigh(state, 1)
     tabu(state, step=1, calm=2, idle=3, work=100)
     move(state, 0, int(found.space.first[0]))
+    tables = tables_of(found.space, 100)
+    assert tables is not None
+    ascend(tables, 1)
 
 
 def _sliced() -> None:

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from lbm.errors import LimitExceeded, NoAnswer, NoWorlds
 from lbm.knowledge.clauses import Clauses
-from lbm.reasoning.budget import SPENT, Budget, now
+from lbm.reasoning.budget import NO_LIMIT, SPENT, Budget, now
 from lbm.reasoning.problem import Candidate, Problem
 from lbm.reasoning.proof import no_worlds
 from lbm.reasoning.search import engines, standing
@@ -129,15 +129,20 @@ class Hearing:
             self.clauses = self.problem.clauses(self.budget)
             if RC2 in self.engines:
                 self._ask_rc2()
-        self.begun = now()
-        if not {CP_SAT, TOULBAR2}.isdisjoint(self.engines) and self.top == 1 and not self.every:
-            self._do_later(self.begun + (SOON if self.panel.open() else 0.0), self._invite)
+        self._expect()
         if self.clauses is not None and RC2 in self.engines and self._wants_another(self.clauses):
             if len(self.clauses) > _FEW:  # it is not settled in a moment, and a core is free
                 with suppress(OSError):
                     self._ask_another()
             else:
                 self._do_later(self.begun + ALONE, self._ask_another)
+
+    def _expect(self) -> None:
+        """Have those invited soon who know more than clauses, unless that is done."""
+        if not self.begun:
+            self.begun = now()
+            if not {CP_SAT, TOULBAR2}.isdisjoint(self.engines) and self.top == 1 and not self.every:
+                self._do_later(self.begun + (SOON if self.panel.open() else 0.0), self._invite)
 
     def _ask_rc2(self, **plan: str) -> Asked:
         assert self.clauses is not None
@@ -239,7 +244,7 @@ class Hearing:
 
     def _meanwhile(self, work: Callable[[], _T]) -> _T | None:
         """Do what does not look at the clock, and hear what others say meanwhile; None: it is not needed."""
-        if not (self.panel.open() or self.later):
+        if not (self.panel.open() or self.later) and self.budget == NO_LIMIT:
             return work()
         found: list[_T] = []
         failed: list[BaseException] = []

@@ -20,7 +20,7 @@ import numpy as np
 
 from lbm.errors import LimitExceeded, NoAnswer, TooManyWorlds
 from lbm.knowledge.clauses import Clauses
-from lbm.reasoning.budget import LEAST, NO_LIMIT, Budget, now
+from lbm.reasoning.budget import LEAST, NO_LIMIT, SPENT, Budget, now
 from lbm.reasoning.exact.buckets import WIDTH
 from lbm.reasoning.proof import find_model, simple_model
 from lbm.reasoning.search import engines
@@ -35,6 +35,7 @@ from lbm.reasoning.solvers.sat import model_of, solving
 if TYPE_CHECKING:
     from lbm.reasoning.search.annealed import Unsettled
     from lbm.reasoning.search.lossless import Lossless
+    from lbm.reasoning.search.lowered import Lowered
     from lbm.reasoning.search.valued import Valued
 
 HEAD_START: Final = 0.1
@@ -47,8 +48,14 @@ _MAX_READ: Final = 500_000  # literals of hard clauses that a SAT solver reads i
 _CONFLICTS: Final = 2_000  # that a SAT solver may meet between two of them
 _IDLE: Final = 8  # rounds without a better world after which annealing ends
 _BRIEF: Final = 0.5  # seconds, at most, for the same before anything else is tried
+_FIRST: Final = 0.1  # seconds, at most, for searches over values before that, where their code is loaded
 _IDLE_VALUED: Final = 12  # likewise, of searches over values, whose rounds are short
 _TURN: Final = 4  # such rounds without a better world after which chains have as long as these took
+_COUNTED: Final = 10_000  # cells of counters past which clauses take longer than searches over values
+_LOWERING: Final = (
+    1.0,
+    0.2,
+)  # seconds for bounds, as long as searches have; and the share of that afterwards
 _LOSSLESS: Final = (0.02, 0.1)  # seconds for a world that loses nothing, and of every round that share
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
 _HEAD_SHARE: Final = 0.05  # of the time that is left, at most
@@ -76,7 +83,8 @@ class Search(Hearing):
     rounds: Iterator[int] = field(default_factory=count)
     valued_search: tuple[Valued, ...] | None = None  # None: not looked at yet; empty: it is no such problem
     numbers: Iterator[int] = field(default_factory=count)  # of its rounds
-    lossless: tuple[Lossless, ...] | None = None  # likewise
+    lowered: tuple[Lowered, ...] | None = None  # likewise
+    lossless: tuple[Lossless, ...] | None = None
     tried: bool = False  # an exact answer was looked for, and there was no time to find out
 
     def found(self) -> Standing:
@@ -100,12 +108,19 @@ class Search(Hearing):
             self._add(simple)
             if self._over():
                 return self.result()
+        if self.problem.cells > _COUNTED and self.problem.has_soft:
+            self._count()
+            if self._over():
+                return self.result()
         self._call()
         self._guess()
         if self._over():
             return self.result()
-        if not small and (found := self._exactly(_PATIENCE, _BRIEF)):
-            return found
+        if not small:
+            if engines.loaded() and self._is_mixed():  # that takes a moment then
+                self._improve(brief=1, limit=NO_LIMIT.at_most(_FIRST))
+            if not self._over() and (found := self._exactly(_PATIENCE, _BRIEF)):
+                return found
         if not (engines.loaded() and engines.usable("lanes", self.budget)):
             self._listen(self.budget.part(_HEAD_SHARE).at_most(HEAD_START))
             others = any(engine.name != RC2 for engine in self.panel.open()) or self._is_mixed()
@@ -118,7 +133,7 @@ class Search(Hearing):
             if not self._is_mixed():
                 self._lose_nothing(_LOSSLESS[0])
             if self.tried and not self._over():  # there was no time for that yet
-                self._improve(brief=True)
+                self._improve(brief=_TURN)
                 if not self._over() and (found := self._exactly(_PATIENCE)):
                     return found
             if not self._over():
@@ -127,6 +142,15 @@ class Search(Hearing):
                 self._anneal(self._over)
         self._listen(self.budget)
         return self.result()
+
+    def _count(self) -> None:
+        """Begin without clauses: cardinalities make many, and there are those who take them as they are."""
+        self._expect()
+        self._hear(SPENT)
+        if engines.usable("valued", self.budget):
+            if not engines.loaded():
+                self._meanwhile(_load)
+            self._improve(brief=1, limit=NO_LIMIT.at_most(_FIRST))
 
     def _exactly(self, patience: float, most: float = math.inf) -> Standing | None:
         """Return the exact answer, if it comes in a part of the time and before the question is settled."""
@@ -292,11 +316,12 @@ class Search(Hearing):
         self.floor = max(self.floor, unsettled.lost)
         return unsettled
 
-    def _improve(self, *, brief: bool = False) -> None:
+    def _improve(self, *, brief: int = 0, limit: Budget = NO_LIMIT) -> None:
         """Search over variables of many values, by turns with chains, where a problem has structure.
 
         It goes on while others are at work: what it finds helps them. Every other round begins from the best
-        world that anybody has found. ``brief``: only until rounds find nothing better for the first time.
+        world that anybody has found. ``brief``: only until so many rounds in a row find nothing better, or
+        the limit has come.
         """
         if self.top > 1 or self.every or not engines.usable("valued", self.budget):
             return
@@ -312,7 +337,7 @@ class Search(Hearing):
         from lbm.reasoning.search.valued import improve
 
         self.seed = seed = seed_from(self.rng) if self.seed is None else self.seed
-        idle, anneals = 0, True
+        idle, anneals = 0, not valued.grouped  # chains of single atoms do not get far there
 
         def hear(_: int, found: Round) -> None:
             nonlocal idle
@@ -323,7 +348,8 @@ class Search(Hearing):
             idle = idle + 1 if self.least is before else 0
 
         def stop() -> bool:
-            return self._over() or (idle >= _IDLE_VALUED and not self.panel.open())
+            rises = any(each.rising for each in self.lowered or ())
+            return self._over() or (idle >= _IDLE_VALUED and not (self.panel.open() or rises))
 
         if self.jobs != 1 and not brief:
             work = partial(improve, valued, seed, start=self.start, budget=self.budget)
@@ -343,12 +369,28 @@ class Search(Hearing):
             hear(number, ran)
             idle = 0 if self.least is not before else idled + 1  # what was told on the way counts as well
             self._lose_nothing(_LOSSLESS[1] * (now() - begun))
-            if stop() or (brief and idle == _TURN):
+            self._lower(valued, now() - begun)
+            if stop() or (brief and (idle >= brief or limit.spent())):
                 return
             if idle and anneals and not idle % _TURN:
                 least, limit = self.least, NO_LIMIT.at_most(_TURN * (now() - begun))
                 anneals = self._anneal_once(limit)
                 idle = idle if self.least is least else 0
+
+    def _lower(self, valued: Valued, seconds: float) -> None:
+        """Raise for so long the bound of what every world loses, once some world is known."""
+        if self.least is None or self._over():
+            return
+        if self.lowered is None:
+            from lbm.reasoning.search.lowered import lowered_of
+
+            lost = self.least.lost
+            found = self._meanwhile(lambda: lowered_of(valued, lost))
+            self.lowered = () if found is None else (found,)
+        for lowered in self.lowered:
+            seconds *= 1.0 if lowered.seconds < _LOWERING[0] else _LOWERING[1]
+            if lowered.rising and not self._over():
+                self.floor = max(self.floor, lowered.rise(NO_LIMIT.at_most(seconds).unless(self._over)))
 
     def _valued(self) -> Valued | None:
         from lbm.reasoning.search.valued import valued_of

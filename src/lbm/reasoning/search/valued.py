@@ -45,6 +45,7 @@ WORK: Final = (4_000_000, 256_000_000)
 CALL: Final = 2_000_000
 """Work of one compiled call, which Ctrl-C has to wait for."""
 
+_MANY: Final = 3  # values of a group from which on it is more than a formula of two atoms
 _LENGTHS: Final = (0, 4, 0, 64)  # of late acceptance, in turn; 0: kicks are cooled
 _LIGHT: Final = (8, 5, 11, 2)  # hard rules weigh so many powers of two less in tabu walks, in turn
 _CALM: Final = 100  # moves after which they are weighed anew
@@ -84,6 +85,12 @@ class Valued:
     divisor: int
     lost: int
     heavy: int
+
+    @property
+    def grouped(self) -> bool:
+        """Whether groups of three values or more hold most of the atoms."""
+        groups = self.values.groups
+        return 2 * int(groups[groups >= _MANY].sum()) > len(self.rows)
 
     def world(self, current: Slots | Ints) -> list[bool]:
         """Return the world over all atoms that a state stands for."""
