@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -13,9 +14,41 @@ from lbm.knowledge.formula import Formula, atom, atoms_of, iff
 from lbm.knowledge.parser import Statement, parse
 from lbm.knowledge.theory import Theory
 from lbm.nn.named import Choice, LayerQuery, UnfitInputs, groups_of_theory, inputs_of, queries_of
+from lbm.reasoning.answers import Result
+from lbm.reasoning.exact.sums import SummedPart
+
+SHOWN: Final = 20
+"""Components that a plan prints, and atoms that an error names."""
 
 
-class Asked:
+@dataclass(frozen=True, slots=True, repr=False)
+class LayerPlan(Result):
+    """How a layer is computed: each component's method and terms, and multiplications a row of one pass."""
+
+    columns: int
+    work: int
+    parts: tuple[SummedPart, ...]
+
+    def lines(self) -> list[str]:
+        """Return it as lines of text, large components first."""
+        number = len(self.parts)
+        components = "1 component" if number == 1 else f"{number} components"
+        parts = sorted(self.parts, key=lambda part: -part.terms)[:SHOWN]
+        return [
+            f"{self.columns} columns, {components}; {self.work:,} numbers a row in one pass",
+            *(f"{len(part.atoms)} atoms by {part.method}: {part.terms:,} terms" for part in parts),
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as plain data for JSON."""
+        return {
+            "columns": self.columns,
+            "work": self.work,
+            "components": [{**asdict(part), "atoms": len(part.atoms)} for part in self.parts],
+        }
+
+
+class AskedLayer:
     """A theory with its inputs and queries; parameters are those of a LogicLayer.
 
     Attributes

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,45 +12,14 @@ from torch import Tensor
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
-from lbm.nn.asked import Asked
+from lbm.nn.asked import SHOWN, AskedLayer, LayerPlan
 from lbm.nn.inside import Pass
 from lbm.nn.named import Choice
-from lbm.reasoning.answers import Result
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import take_apart
 from lbm.reasoning.exact.determined import undetermined
-from lbm.reasoning.exact.sums import Layered, SummedPart, formulae_of, layered, projected
+from lbm.reasoning.exact.sums import Layered, formulae_of, layered, projected
 from lbm.reasoning.proof import satisfiable
-
-SHOWN: Final = 20
-"""Components that a plan prints, and atoms that an error names."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class LayerPlan(Result):
-    """How a layer is computed: each component's method and terms, and multiplications a row of one pass."""
-
-    columns: int
-    work: int
-    parts: tuple[SummedPart, ...]
-
-    def lines(self) -> list[str]:
-        """Return it as lines of text, large components first."""
-        number = len(self.parts)
-        components = "1 component" if number == 1 else f"{number} components"
-        parts = sorted(self.parts, key=lambda part: -part.terms)[:SHOWN]
-        return [
-            f"{self.columns} columns, {components}; {self.work:,} numbers a row in one pass",
-            *(f"{len(part.atoms)} atoms by {part.method}: {part.terms:,} terms" for part in parts),
-        ]
-
-    def facts(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
-        return {
-            "columns": self.columns,
-            "work": self.work,
-            "components": [{**asdict(part), "atoms": len(part.atoms)} for part in self.parts],
-        }
 
 
 class Run:
@@ -70,7 +38,7 @@ class Run:
         return self.incidence.to(weights) @ weights
 
 
-class CompiledLayer(Asked):
+class CompiledLayer(AskedLayer):
     """A theory with its inputs and queries, compiled; parameters are those of a LogicLayer.
 
     ``plain``: run operations of torch, on the CPU too.
@@ -121,7 +89,8 @@ class CompiledLayer(Asked):
         message = (
             f"this theory is too wide for an exact layer: {len(names)} atoms are tied together ({shown}). "
             f"{error}. What helps: certain evidence as given=, formulae of fewer atoms, definitions of parts "
-            "by atoms of their own, or several layers, one for each part that could stand alone"
+            "by atoms of their own, several layers, one for each part that could stand alone, or "
+            "method='phases', which estimates by chains"
         )
         if isinstance(error, NoAnswer):
             return NoAnswer(message + "; or more seconds")

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 
 from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
-from lbm.nn.compiled import CompiledLayer, LayerPlan
+from lbm.nn.asked import LayerPlan
+from lbm.nn.compiled import CompiledLayer
 from lbm.nn.named import Choice, LayerQuery
 from lbm.nn.outcome import LogicOutput
+from lbm.nn.phases import PhasedLayer
+from lbm.nn.sampled import SampledOutput
+
+METHODS: Final = ("exact", "phases")
+"""How a layer may be computed."""
 
 
 class LogicLayer(nn.Module):
-    """A theory on top of a network: exact, differentiable, of any batch size.
+    """A theory on top of a network: differentiable, of any batch size, and exact unless chains are asked for.
 
     The distribution is that of the theory with the logits as further weights: P(x) ∝ exp(Σ logits of true
     inputs + Σ weights of true soft formulae) over the worlds that keep all hard formulae. Logits are log-odds
@@ -42,6 +48,11 @@ class LogicLayer(nn.Module):
         How many readings of the same inputs a row has: a mixture, against the assumption that inputs are
         independent of one another. Logits have the shape (rows, heads, columns) then, and ``mixture``, the
         logits of the heads themselves, (rows, heads). All answers stay exact.
+    method
+        ``exact``, or ``phases`` for theories past exact reach: clamped and free chains estimate gradients,
+        marginals and draws, and best worlds are the best that a search met. See :class:`SampledOutput`.
+    samples
+        How many states of each row chains record.
     seconds
         How long compiling may take; None: no limit.
 
@@ -88,13 +99,23 @@ class LogicLayer(nn.Module):
         given: Formula | str | None = None,
         groups: bool = True,
         heads: int = 1,
+        method: str = "exact",
+        samples: int = 1000,
         seconds: float | None = 60.0,
     ) -> None:
         super().__init__()
+        if method not in METHODS:
+            raise ValueError(f"expected the method {' or '.join(map(repr, METHODS))}, got {method!r}")
         if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
             raise ValueError(f"expected a number of heads from 1 up, got {heads!r}")
-        self.heads = heads
-        self.compiled = CompiledLayer(theory, inputs, queries, given, groups, seconds)
+        if heads > 1 and method == "phases":
+            raise ValueError("expected one head by phases, since heads are mixed by exact sums")
+        self.heads, self.method, self.samples = heads, method, samples
+        self.compiled: CompiledLayer | PhasedLayer
+        if method == "phases":
+            self.compiled = PhasedLayer(theory, inputs, queries, given, groups, seconds, samples)
+        else:
+            self.compiled = CompiledLayer(theory, inputs, queries, given, groups, seconds)
         self.atoms: tuple[str, ...] = self.compiled.atoms
         self.inputs: tuple[Choice, ...] = self.compiled.inputs
         self.columns: tuple[str, ...] = self.compiled.columns
@@ -117,7 +138,9 @@ class LogicLayer(nn.Module):
         """
         return self.compiled.plan
 
-    def forward(self, *logits: Tensor, mixture: Tensor | None = None) -> LogicOutput:
+    def forward(
+        self, *logits: Tensor, mixture: Tensor | None = None, rows: Tensor | None = None
+    ) -> LogicOutput:
         """Return what the theory says about logits, shape (rows, columns); several stand side by side.
 
         Parameters
@@ -126,6 +149,10 @@ class LogicLayer(nn.Module):
             Shape (rows, columns); of a layer with heads (rows, heads, columns).
         mixture
             The logits of heads, shape (rows, heads); None: heads weigh the same.
+        rows
+            Shape (rows,): the number of each example, by which chains of ``method="phases"`` go on where they
+            were left when they last saw it. None: chains begin anew, which takes several times as long. Exact
+            layers do not look at it.
         """
         wanted = ("rows", "columns") if self.heads == 1 else ("rows", str(self.heads), "columns")
         shape = f"({', '.join(wanted)})"
@@ -150,6 +177,15 @@ class LogicLayer(nn.Module):
         self._check_numbers(given.detach())
         if mixture is not None:
             self._check_mixture(mixture, given)
+        if rows is not None and (
+            not isinstance(rows, Tensor) or rows.is_floating_point() or rows.shape != given.shape[:1]
+        ):
+            raise ValueError(
+                f"expected rows as whole numbers, a tensor of shape ({len(given)},), got {rows!r}"
+            )
+        if isinstance(self.compiled, PhasedLayer):
+            seed = int(torch.randint(2**62, (1,)).item())
+            return SampledOutput(self.compiled, given, self.weights, rows, seed)
         return LogicOutput(self.compiled, given, self.weights, mixture)
 
     def _check_mixture(self, mixture: Tensor, logits: Tensor) -> None:
@@ -195,4 +231,5 @@ class LogicLayer(nn.Module):
         """Return what is printed of a layer inside of a network."""
         queries = ", ".join(asked.text for asked in self.queries) or "none"
         heads = "" if self.heads == 1 else f", {self.heads} heads"
+        heads += "" if self.method == "exact" else f", by {self.method}"
         return f"{len(self.columns)} columns of {len(self.inputs)} inputs{heads}, queries: {queries}"

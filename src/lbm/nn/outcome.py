@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lbm.arrays import Bools, Floats
 from lbm.errors import UnknownAtom
+from lbm.nn.asked import AskedLayer
 from lbm.nn.compiled import CompiledLayer, Run
 from lbm.nn.heads import Blend, best_of_heads, blended, log_shares
 from lbm.nn.inside import Slope, Summed
@@ -55,7 +56,7 @@ class LogicOutput:
     """
 
     def __init__(
-        self, layer: CompiledLayer, logits: Tensor, weights: Tensor, mixture: Tensor | None = None
+        self, layer: AskedLayer, logits: Tensor, weights: Tensor, mixture: Tensor | None = None
     ) -> None:
         self.layer, self.logits, self.weights, self.mixture = layer, logits, weights, mixture
         self.heads = logits.shape[1] if logits.ndim == 3 else 1
@@ -64,6 +65,12 @@ class LogicOutput:
         inside = logits.detach().to(kind)
         self._inside = inside.reshape(-1, inside.shape[-1]).contiguous()
         self._weights = weights.detach().to(self._inside)
+
+    @property
+    def exact(self) -> CompiledLayer:
+        """The compiled layer."""
+        assert isinstance(self.layer, CompiledLayer)
+        return self.layer
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -109,7 +116,7 @@ class LogicOutput:
         The probability, by the logits alone, of values that some model has; soft formulae and other atoms do
         not count. ``-log_kept.mean()`` is the semantic loss.
         """
-        run = self.layer.kept
+        run = self.exact.kept
         summed = self._summed(run, self._inside.new_zeros(run.marks), None)
         found = blended(summed, summed.likely, self._log_shares)
         value = found.logs.clamp(max=0.0)
@@ -125,11 +132,11 @@ class LogicOutput:
     @cached_property
     def marginals(self) -> AtomChances:
         """P(atom | theory, logits) of all atoms; nan in rows that contradict the theory. No derivatives."""
-        run = self.layer.whole
+        run = self.exact.whole
         summed = self._summed(run, run.of(self._weights), None)
         found = blended(summed, summed.likely, self._log_shares)
         table = torch.where(torch.isneginf(found.logs)[:, None], torch.nan, found.chances)
-        return AtomChances(self.layer.atoms, table[:, self.layer.order].to(self.logits.dtype))
+        return AtomChances(self.layer.atoms, table[:, self.exact.order].to(self.logits.dtype))
 
     @cached_property
     def best(self) -> Tensor:
@@ -138,22 +145,30 @@ class LogicOutput:
         It always keeps the hard formulae. Of equal ones it is always the same. In rows that contradict the
         theory, infinite logits count as very large ones.
         """
-        return self._worlds(0, 0)[0]
+        return self._best_given(self._inside)
+
+    def _best_given(self, logits: Tensor) -> Tensor:
+        """Return the best worlds for other logits, shape (rows·heads, columns)."""
+        return self._worlds(logits, 0, 0)[0]
 
     def sample(self, k: int, *, generator: torch.Generator | None = None, seed: int | None = None) -> Tensor:
         """Return ``k`` independent worlds of each row, shape (k, rows, atoms), in proportion to probability.
 
         They depend on the seed alone, or are drawn from a generator of torch, by default its own.
         """
+        seed = self._seed(k, generator, seed)
+        if not k:
+            return torch.zeros((0, len(self), len(self.layer.atoms)), dtype=torch.bool)
+        return self._worlds(self._inside, k, seed)
+
+    def _seed(self, k: int, generator: torch.Generator | None, seed: int | None) -> int:
         if k < 0:
             raise ValueError(f"expected a number of draws from 0 up, got {k}")
         if seed is None:
-            seed = int(torch.randint(2**62, (1,), generator=generator).item())
-        elif generator is not None:
+            return int(torch.randint(2**62, (1,), generator=generator).item())
+        if generator is not None:
             raise ValueError("expected a seed or a generator, got both")
-        if not k:
-            return torch.zeros((0, len(self), len(self.layer.atoms)), dtype=torch.bool)
-        return self._worlds(k, seed % 2**63)
+        return seed % 2**63
 
     # -- reasons --
 
@@ -175,14 +190,14 @@ class LogicOutput:
                 raise ValueError("expected no target, since the layer has no queries")
             told = self.layer.told_queries(torch.as_tensor(target).reshape(1, -1), 1, self._inside.device)
         here = LogicOutput(
-            self.layer,
+            self.exact,
             self.logits[row % len(self)][None].detach(),
             self.weights,
             None if self.mixture is None else self.mixture[row % len(self)][None].detach(),
         )
         free = here._free
         tied = free if told is None else here._tied(told)
-        return reasons_of(self.layer, here._inside, told, free, tied, most)
+        return reasons_of(self.exact, here._inside, told, free, tied, most)
 
     # -- how --
 
@@ -197,7 +212,7 @@ class LogicOutput:
 
     @cached_property
     def _summed_free(self) -> Summed:
-        run = self.layer.lean
+        run = self.exact.lean
         return self._summed(run, run.of(self._weights), None)
 
     @cached_property
@@ -207,13 +222,13 @@ class LogicOutput:
 
     def _tied(self, told: Tensor) -> Blend:
         """Return log Z and chances where some values are known, shape (rows, choices)."""
-        run = self.layer.lean
+        run = self.exact.lean
         known = told if self.heads == 1 else told.repeat_interleave(self.heads, dim=0)
         found = self._summed(run, run.of(self._weights), known)
         return blended(found, self._summed_free.likely, self._log_shares)
 
     def _summed(self, run: Run, weights: Tensor, told: Tensor | None) -> Summed:
-        return run.run(self._inside, weights, told, plain=self.layer.plain)
+        return run.run(self._inside, weights, told, plain=self.exact.plain)
 
     def _given(self, told: Tensor) -> Tensor:
         """Return log P(values that are told | theory, logits)."""
@@ -222,7 +237,7 @@ class LogicOutput:
         self._warn(free.logs)
         possible = (free.logs > -torch.inf) & (tied.logs > -torch.inf)
         value = torch.where(possible, tied.logs - free.logs, -torch.inf).clamp(max=0.0)
-        incidence = self.layer.lean.incidence.to(self._inside)
+        incidence = self.exact.lean.incidence.to(self._inside)
         by_weights = torch.where(possible[:, None], tied.marks - free.marks, 0.0) @ incidence
         by_mixture = None
         if tied.shares is not None and free.shares is not None:
@@ -259,11 +274,11 @@ class LogicOutput:
             )
             warnings.warn(message, RuntimeWarning, stacklevel=4)
 
-    def _worlds(self, draws: int, seed: int) -> Tensor:
+    def _worlds(self, given: Tensor, draws: int, seed: int) -> Tensor:
         """Return the best worlds, or draws, of all rows."""
-        run = self.layer.whole
+        run = self.exact.whole
         program, heads = run.run.program, self.heads
-        logits = self._inside.cpu().numpy()
+        logits = given.cpu().numpy()
         weights = run.of(self._weights).cpu().numpy()
         shares = None if self._log_shares is None else self._log_shares.cpu().numpy()
         logs = program.run(logits, weights, down=False)[0].reshape(len(self), heads)
@@ -291,7 +306,7 @@ class LogicOutput:
                     stacklevel=4,
                 )
             found = worlds[None]
-        return torch.from_numpy(found[:, :, self.layer.order.cpu().numpy()]).to(self.logits.device)
+        return torch.from_numpy(found[:, :, self.exact.order.cpu().numpy()]).to(self.logits.device)
 
     def _drawn(
         self, program: SumProgram, logits: Floats, weights: Floats, logs: Floats, draws: int, seed: int

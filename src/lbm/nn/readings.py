@@ -26,7 +26,7 @@ from lbm.arrays import Ints
 from lbm.errors import LbmError, LimitExceeded
 from lbm.knowledge.formula import Formula, quote
 from lbm.knowledge.theory import Theory
-from lbm.nn.asked import Asked
+from lbm.nn.asked import AskedLayer
 from lbm.nn.heads import values_of
 from lbm.nn.named import Choice, UnfitInputs, inputs_of
 from lbm.reasoning.answers import Result
@@ -156,7 +156,7 @@ def shortcuts(
             raise UnfitInputs("expected inputs=, or shared= with all of them, got neither")
         inputs = [name for each in together for name in each]
     budget = Budget.of(seconds)
-    layer = Asked(theory, inputs, queries, given, groups, seconds)
+    layer = AskedLayer(theory, inputs, queries, given, groups, seconds)
     network = _networks(layer, together)
     answers = _answers(layer, budget)
     rows = _seen(layer, seen, answers)
@@ -177,7 +177,7 @@ def _names(given: Iterable[Any] | str) -> Iterable[Any]:
     return [given] if isinstance(given, str) else given
 
 
-def _networks(layer: Asked, together: Sequence[Sequence[Any]]) -> list[int]:
+def _networks(layer: AskedLayer, together: Sequence[Sequence[Any]]) -> list[int]:
     """Return for each input the first of those that its network reads."""
     place = {frozenset(choice): i for i, choice in enumerate(layer.inputs)}
     groups = [choice for choice in layer.inputs if len(choice) > 1]
@@ -202,12 +202,12 @@ def _networks(layer: Asked, together: Sequence[Sequence[Any]]) -> list[int]:
     return found
 
 
-def _shown(layer: Asked, place: int) -> str:
+def _shown(layer: AskedLayer, place: int) -> str:
     choice = layer.inputs[place]
     return quote(choice[0]) if len(choice) == 1 else f"{quote(choice[0])} and its group"
 
 
-def _sizes(layer: Asked) -> tuple[int, ...]:
+def _sizes(layer: AskedLayer) -> tuple[int, ...]:
     return tuple([max(2, len(choice)) for choice in layer.inputs])
 
 
@@ -216,7 +216,7 @@ def _sizes(layer: Asked) -> tuple[int, ...]:
 _NONE, _SEVERAL = -1, -2  # answers of combinations that have none, or several
 
 
-def _answers(layer: Asked, budget: Budget) -> Ints:
+def _answers(layer: AskedLayer, budget: Budget) -> Ints:
     """Return the number of the answer to each combination of input values, an axis for each input."""
     sizes = _sizes(layer)
     total = math.prod(sizes)
@@ -253,7 +253,7 @@ def _answers(layer: Asked, budget: Budget) -> Ints:
     return found.reshape(sizes)
 
 
-def _seen(layer: Asked, seen: Tensor | Sequence[Sequence[int]] | None, answers: Ints) -> Ints:
+def _seen(layer: AskedLayer, seen: Tensor | Sequence[Sequence[int]] | None, answers: Ints) -> Ints:
     """Return the combinations that occur, each once, and check that each has an answer."""
     if seen is None:
         rows = np.argwhere(answers != _NONE)
@@ -286,7 +286,7 @@ def _value(choice: Choice, value: int) -> str:
 
 
 def _counted(
-    layer: Asked, network: Sequence[int], answers: Ints, rows: Ints, budget: Budget
+    layer: AskedLayer, network: Sequence[int], answers: Ints, rows: Ints, budget: Budget
 ) -> tuple[int, dict[str, tuple[str, ...]]]:
     """Return how many readings there are, and what each value may be read as."""
     wanted = answers[tuple(rows.T)]

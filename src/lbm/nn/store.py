@@ -42,8 +42,8 @@ FORMAT: Final = "lbm-layer"
 """The one key of the header's metadata."""
 
 _KEYS: Final = (
-    *("atoms", "formulae", "given", "groups", "heads", "inputs"),
-    *("queries", "seconds", "theory", "trained"),
+    *("atoms", "formulae", "given", "groups", "heads", "inputs", "method"),
+    *("queries", "samples", "seconds", "theory", "trained"),
 )
 _TYPES: Final = {"float32": np.float32, "float64": np.float64}
 
@@ -83,6 +83,8 @@ def layer_bytes(layer: LogicLayer) -> bytes:
         "given": None if layer.compiled.given is None else str(layer.compiled.given),
         "groups": layer.compiled.groups,
         "heads": layer.heads,
+        "method": layer.method,
+        "samples": layer.samples,
         "inputs": [list(choice) for choice in layer.inputs],
         "queries": [
             {"choice": list(asked.choice), "formula": None if asked.formula is None else str(asked.formula)}
@@ -144,6 +146,8 @@ def _read(document: Mapping[str, Any], arrays: Mapping[str, Array], where: str) 
         given=None if given is None else typed(given, str, "evidence", where),
         groups=typed(document["groups"], bool, "true or false", where),
         heads=typed(document["heads"], int, "a number of heads", where),
+        method=typed(document["method"], str, "a method", where),
+        samples=typed(document["samples"], int, "a number of samples", where),
         seconds=None if seconds is None else typed(seconds, float, "a number of seconds", where),
     )
     dtype = arrays["weights"].dtype
