@@ -7,6 +7,7 @@ teaches the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations, product
 from typing import Final
 
@@ -51,6 +52,7 @@ def _said(cell: tuple[int, int], digit: int) -> str:
     return f"cell({cell[0]},{cell[1]},{digit})"
 
 
+@cache
 def solved_boards() -> Ints:
     """Return all solved boards, shape (288, 16), digits from 1 to 4, row by row.
 
@@ -58,12 +60,11 @@ def solved_boards() -> Ints:
     (288, 16)
     """
     rows = list(permutations(range(1, 5)))
+    halves = [(one, two) for one in rows for two in rows if not {*one[:2]} & {*two[:2]}]
     boards = [
-        np.array(four).ravel()
-        for four in product(rows, repeat=4)
-        if {four[0][0], four[0][1], four[1][0], four[1][1]} == {1, 2, 3, 4}
-        if {four[2][0], four[2][1], four[3][0], four[3][1]} == {1, 2, 3, 4}
-        if all(len({row[column] for row in four}) == 4 for column in range(4))
+        np.array(upper + lower).ravel()
+        for upper, lower in product(halves, repeat=2)
+        if all(len({row[column] for row in upper + lower}) == 4 for column in range(4))
     ]
     return np.array(boards)
 

@@ -7,6 +7,7 @@ which here is a softmax.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,14 +29,17 @@ DIGITS: Final = tuple(f"digit({value})" for value in range(10))
 class FewLabelsRecipe:
     """How a network is trained: all labelled images, and a batch of others, at every step.
 
-    ``weight``: that of the semantic loss. ``noise``: the deviation of what is added to pixels.
+    ``weight``: that of the semantic loss, reached after the share ``ramp`` of the steps. ``noise``: the
+    deviation of what is added to pixels.
     """
 
     steps: int = 4000
     batch: int = 128
     rate: float = 2e-3
     weight: float = 0.5
+    ramp: float = 0.3
     noise: float = 0.3
+    dropout: float = 0.2
     decay: float = 0.01
     average: float = 0.995
 
@@ -68,16 +72,19 @@ def measure(
     found: list[Score] = []
     for method, weight in (("labels alone", 0.0), ("layer", recipe.weight)):
         with one_thread(seed):
-            network = dense(images.train.shape[1], 128, 10, dropout=0.2) if small else lenet()
+            size = images.train.shape[1]
+            network = dense(size, 128, 10, dropout=recipe.dropout) if small else lenet(dropout=recipe.dropout)
+            done = itertools.count(1)
 
             def noisy(some: Tensor) -> Tensor:
                 return some + recipe.noise * torch.randn_like(some)
 
             def loss(rows: Tensor) -> Tensor:
                 value: Tensor = -layer(network(noisy(x))).log_likelihood(y).mean()  # noqa: B023
+                share = min(1.0, next(done) / (recipe.ramp * recipe.steps))  # noqa: B023
                 if weight:  # noqa: B023
                     more = layer(network(noisy(images.train[rows]))).log_kept.mean()  # noqa: B023
-                    value = value - weight * more  # noqa: B023
+                    value = value - share * weight * more  # noqa: B023
                 return value
 
             fit(
