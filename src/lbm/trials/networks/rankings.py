@@ -85,7 +85,7 @@ class RankingRecipe:
     hidden: int = 64
     layers: int = 1
     dropout: float = 0.5
-    epochs: int = 30
+    epochs: int = 15
     batch: int = 32
     rate: float = 3e-3
     decay: float = 0.1
@@ -93,6 +93,7 @@ class RankingRecipe:
 
 
 RECIPE: Final = RankingRecipe()
+PLAIN: Final = RankingRecipe(layers=0, epochs=15, decay=1.0)
 
 
 def features(given: Ints) -> Tensor:
@@ -120,13 +121,14 @@ def measure(seed: int, *, test: bool = True, recipe: RankingRecipe = RECIPE) -> 
     y = torch.from_numpy(wanted)
     before = torch.stack([y[:, i] < y[:, j] for i, j in combinations(range(4), 2)], dim=1).long()
     found: list[Score] = []
-    for method in ("plain outputs", "layer", "layer, pairs too"):
+    for method in ("plain outputs", "layer", "layer, pairs too", "layer, no hidden units"):
         pairs = method.endswith("too")
+        used = PLAIN if method.endswith("units") else recipe
         layer = ranking_layer(pairs=pairs)
         labels = torch.cat([y, before], dim=1) if pairs else y
         with one_thread(seed):
             network = dense(
-                x.shape[1], recipe.hidden, len(layer.columns), layers=recipe.layers, dropout=recipe.dropout
+                x.shape[1], used.hidden, len(layer.columns), layers=used.layers, dropout=used.dropout
             )
 
             def loss(some: Tensor) -> Tensor:
@@ -142,11 +144,11 @@ def measure(seed: int, *, test: bool = True, recipe: RankingRecipe = RECIPE) -> 
                 network,
                 loss,
                 len(train),
-                epochs=recipe.epochs,
-                batch=recipe.batch,
-                rate=recipe.rate,
-                decay=recipe.decay,
-                average=recipe.average,
+                epochs=used.epochs,
+                batch=used.batch,
+                rate=used.rate,
+                decay=used.decay,
+                average=used.average,
             )
             with torch.no_grad():
                 logits = network(x[judge])

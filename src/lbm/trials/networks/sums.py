@@ -84,10 +84,10 @@ class Recipe:
 
 
 RECIPES: Final = {
-    1: Recipe(epochs=16, batch=32, rate=4e-3, decay=0.05, dropout=0.2),
-    2: Recipe(epochs=20, batch=16, rate=4e-3, decay=0.05, dropout=0.2),
-    4: Recipe(epochs=24, batch=8, rate=4e-3, decay=0.05, dropout=0.2),
-    15: Recipe(epochs=40, batch=4, rate=4e-3, decay=0.05, dropout=0.2),
+    1: Recipe(epochs=14, batch=32, rate=4e-3, decay=0.05, dropout=0.2),
+    2: Recipe(epochs=16, batch=16, rate=4e-3, decay=0.05, dropout=0.2),
+    4: Recipe(epochs=20, batch=8, rate=4e-3, decay=0.05, dropout=0.2),
+    15: Recipe(epochs=32, batch=4, rate=4e-3, decay=0.05, dropout=0.2),
 }
 """For MNIST, by the number of digits; chosen on images held out of training, with one seed."""
 

@@ -27,12 +27,16 @@ HERE, THERE = "lbm", "published"
 
 
 def pieces(quick: bool) -> list[Piece]:
-    """Return a piece for each task and seed; those of full runs need data sets, and are stored."""
+    """Return a piece for each task and seed; those of full runs need data sets, and are stored.
+
+    Seed by seed: a run that is cut off has been through all tasks before it repeats one.
+    """
+    tasks = [task for task in TASKS if task.quick == quick]
     return [
         Piece({"task": task.name, "recipe": task.recipe, "seed": seed}, task.cost, long=not quick)
-        for task in TASKS
-        if task.quick == quick
-        for seed in range(task.seeds)
+        for seed in range(max(task.seeds for task in tasks))
+        for task in tasks
+        if seed < task.seeds
     ]
 
 
@@ -153,9 +157,10 @@ def _spread(what: str, values: Sequence[float]) -> str:
     """Return mean ± standard deviation; violations are counted together."""
     if what == VIOLATIONS:
         return f"{sum(values):,.0f}"
+    digits = 2 if what.endswith("%") else 3
     if len(values) < 2:
-        return f"{values[0]:.2f}"
-    return f"{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
+        return f"{values[0]:.{digits}f}"
+    return f"{statistics.fmean(values):.{digits}f} ± {statistics.stdev(values):.{digits}f}"
 
 
 def _findings(rows: Sequence[Row]) -> Iterator[str]:
