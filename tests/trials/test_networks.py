@@ -341,6 +341,81 @@ def test_repaired_label_sets_keep_all_requirements(dataset, monkeypatch):
     assert found["layer", "label wrong, %"] < found["noisy labels", "label wrong, %"]
 
 
+# --- every task, with the least training --------------------------------------------------------------
+
+
+def made_hierarchy(folder):
+    """Write a set of a hierarchy whose labels follow from its numbers, under the names of ``trees``."""
+    rng = np.random.default_rng(0)
+    labels = ["1", "1/2", "1/2/3", "4", "4/5"]
+    head = [
+        "@attribute x numeric",
+        "@attribute y numeric",
+        f"@attribute class hierarchical {','.join(labels)}",
+    ]
+    (folder / "hierarchies").mkdir()
+    for file, rows in (("made_train", 60), ("made_test", 30)):
+        cells = rng.normal(size=(rows, 2)).round(3).tolist()
+        lines = [f"{x},{y},{'1/2/3' if x > 0 else '1/2'}@{'4/5' if y > 0 else '4'}" for x, y in cells]
+        packed = gzip.compress("\n".join([*head, "@data", *lines]).encode())
+        (folder / "hierarchies" / f"{file}.arff.gz").write_bytes(packed)
+
+
+def by_measure(scores):
+    return {(each.method, each.measure): each.value for each in scores}
+
+
+def test_a_layer_on_a_hierarchy_never_breaks_it_and_the_max_rule_neither(tmp_path, monkeypatch):
+    made_hierarchy(tmp_path)
+    monkeypatch.setenv("LBM_DATA", str(tmp_path))
+    monkeypatch.setattr(trees, "SETS", {"made": (("made_train",), "made_test")})
+    recipe = trees.TreeRecipe(hidden=16, epochs=15, batch=8, rate=1e-2, dropout=0.0, average=0.0)
+    for test in (True, False):
+        found = by_measure(trees.measure(0, name="made", test=test, recipe=recipe))
+        for method in ("layer", "max rule", "max rule in training"):
+            assert found[method, "violations"] == 0
+            assert found[method, "exact match, %"] > 60
+            assert 0.8 < found[method, "AU(PRC)"] <= 1
+
+
+def test_a_layer_on_rankings_predicts_rankings(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    lines = [",".join(map(str, [1, *rng.permutation(10) + 1])) for _ in range(100)]
+    (tmp_path / "structured").mkdir()
+    (tmp_path / "structured" / "sushi.soc").write_text("\n".join(lines))
+    monkeypatch.setenv("LBM_DATA", str(tmp_path))
+    recipe = rankings.RankingRecipe(epochs=1)
+    found = by_measure(rankings.measure(0, recipe=recipe))
+    assert {value for (method, what), value in found.items() if method[:5] == "layer" and what[0] == "v"} == {
+        0
+    }
+    assert found["plain outputs", "violations"] > 0
+
+
+def test_a_layer_on_grids_predicts_paths_and_uses_no_removed_edge_that_it_was_told_of(dataset):
+    dataset("structured")
+    found = by_measure(paths.measure(0, recipe=paths.PathRecipe(epochs=1, batch=128)))
+    assert found["layer", "violations"] == found["layer, removed edges given", "violations"] == 0
+    assert found["layer", "paths, %"] == 100
+    assert found["layer, removed edges given", "removed edge used, %"] == 0
+    assert (
+        found["layer, removed edges given", "any listed path, %"]
+        > found["plain outputs", "any listed path, %"]
+    )
+
+
+def test_a_layer_on_boards_predicts_solved_boards():
+    found = by_measure(boards.measure(0, small=True, recipe=boards.BoardRecipe(30, 2, epochs=2, batch=8)))
+    assert found["layer", "violations"] == found["labels alone, best board", "violations"] == 0
+    assert found["labels alone, cell by cell", "violations"] > 0
+
+
+def test_what_few_labels_and_sums_of_few_pairs_teach_is_one_digit_an_image_and_their_sum():
+    few = few_labels.measure(0, small=True, recipe=few_labels.FewLabelsRecipe(steps=30, batch=64))
+    half = concepts.measure(0, name="Half", small=True, recipe=concepts.ConceptRecipe(100, 50, epochs=1))
+    assert by_measure(few)["layer", "violations"] == by_measure(half)["layer", "violations"] == 0
+
+
 # --- what is shown ---------------------------------------------------------------------------------
 
 
