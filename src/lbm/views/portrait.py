@@ -48,7 +48,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class PortraitPart:
     """A part of the picture, with its title and what its bars measure."""
 
     title: str
@@ -56,14 +56,14 @@ class Panel:
     bars: tuple[Bar, ...]
 
 
-def panels(model: LBMClassifier) -> list[Panel]:
+def panels(model: LBMClassifier) -> list[PortraitPart]:
     """Return the parts of the picture of a fitted classifier; those with nothing to show are left out."""
     context = model.context()
     parts = [_given(model), _extracted(context), _strongest(context)]
     return [part for part in parts if part.bars]
 
 
-def _given(model: LBMClassifier) -> Panel:
+def _given(model: LBMClassifier) -> PortraitPart:
     """Return the rules that it was given: soft ones with the confidence they have, hard ones as such."""
     each = sorted(model.confidences_, key=lambda one: (not one.fixed, -one.final))
     shown = each[:RULES]
@@ -75,7 +75,7 @@ def _given(model: LBMClassifier) -> Panel:
         for one in shown
     )
     more = f", {len(shown)} of {len(each)}" if len(each) > len(shown) else ""
-    return Panel(f"rules it was given{more}", "confidence (a tick: where it began)", bars)
+    return PortraitPart(f"rules it was given{more}", "confidence (a tick: where it began)", bars)
 
 
 def _bare(formula: str) -> str:
@@ -88,7 +88,7 @@ def _bare(formula: str) -> str:
     return rest if colon else formula
 
 
-def _extracted(context: Context) -> Panel:
+def _extracted(context: Context) -> PortraitPart:
     """Return the rules that stand for it, those against a class in another colour."""
     found = context.extraction
     each = sorted(zip(found.rules, found.theory, strict=False), key=lambda pair: -pair[0].weight)
@@ -101,17 +101,17 @@ def _extracted(context: Context) -> Panel:
     rows = "drawn rows" if found.drawn else "rows like those it was trained on"
     size = f"{more}{counted(len(each), 'rule')}"
     title = f"rules that stand for it: {size}, fidelity {found.fidelity:.0%} on {rows}"
-    return Panel(title, "weight (log-odds)", tuple(bars))
+    return PortraitPart(title, "weight (log-odds)", tuple(bars))
 
 
-def _strongest(context: Context) -> Panel:
+def _strongest(context: Context) -> PortraitPart:
     """Return the units beside the knowledge that move the log-odds between two classes most."""
     from lbm.training.explanations.explain import literal_text, unit_literals
 
     learned, model = context.parameters, context.model
     first = learned.knowledge.units
     if not learned.hidden:
-        return Panel("", "", ())
+        return PortraitPart("", "", ())
     rows = context.background if context.compares else np.eye(len(model.columns))
     moved = np.ptp(_moves(learned.inputs(rows)[:, first:], learned.patterns @ learned.label_weights), axis=0)
     strength = moved.max(axis=0)  # over classes
@@ -126,7 +126,7 @@ def _strongest(context: Context) -> Panel:
         label = ", ".join(names) + (f", {rest} more" if rest else "")
         bars.append(Bar(f"{label}  ({strength[unit]:.2g})", float(strength[unit]), "#8FC1A9"))
     title = f"the strongest of {counted(learned.hidden, 'unit')} that are no rules, by what switches them on"
-    return Panel(title, "how far it moves the log-odds between rows", tuple(bars))
+    return PortraitPart(title, "how far it moves the log-odds between rows", tuple(bars))
 
 
 def _moves(inputs: Floats, added: Floats) -> Floats:
@@ -145,7 +145,7 @@ def _cut(label: str) -> str:
 
 def portrait(model: LBMClassifier, figure: Figure) -> Axes:
     """Draw it on a figure, which gets as high as it needs; return the first Axes."""
-    parts: Sequence[Panel] = panels(model)
+    parts: Sequence[PortraitPart] = panels(model)
     sizes = [len(part.bars) + 1.6 for part in parts] or [1.0]
     figure.set_size_inches(10.5, 0.27 * sum(sizes) + 0.6)
     grid = figure.subplots(len(sizes), 1, height_ratios=sizes, squeeze=False)[:, 0]
@@ -161,7 +161,7 @@ def portrait(model: LBMClassifier, figure: Figure) -> Axes:
     return first
 
 
-def _panel(ax: Axes, part: Panel) -> None:
+def _panel(ax: Axes, part: PortraitPart) -> None:
     """Draw bars on the left, and what they are to the right of each."""
     most = max((max(bar.value, bar.began or 0.0) for bar in part.bars), default=1.0) or 1.0
     places = np.arange(len(part.bars))

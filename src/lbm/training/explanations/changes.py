@@ -23,7 +23,7 @@ from lbm.knowledge.theory import Theory
 from lbm.training.boltzmann.knowledge import known_as
 
 if TYPE_CHECKING:
-    from lbm.training.explanations.context import Column, Context
+    from lbm.training.explanations.context import Context, TableColumn
 
 SIZES: Final = (1, 2, 3, 5, 8)
 """How many columns may change, one after the other; then all that rules speak of."""
@@ -118,7 +118,7 @@ def find_change(context: Context, row: Floats, kind: int, other: int, keep: froz
     return Change(names[kind], names[other], (), 0.0, len(columns), tuple(sorted(keep)))
 
 
-def _differs(column: Column, row: Floats, world: Floats) -> bool:
+def _differs(column: TableColumn, row: Floats, world: Floats) -> bool:
     return bool((row[column.atoms] != world[column.atoms]).any())
 
 
@@ -140,7 +140,7 @@ def _speaking(context: Context, kind: int, other: int) -> Iterator[tuple[Decimal
 
 
 def _worlds(
-    context: Context, row: Floats, soft: list[tuple[Decimal, Formula]], columns: list[Column], size: int
+    context: Context, row: Floats, soft: list[tuple[Decimal, Formula]], columns: list[TableColumn], size: int
 ) -> Iterator[Floats]:
     """Yield the best rows in which at most ``size`` of these columns differ, the best first."""
     from lbm.reasoning.reasoner import best
@@ -149,7 +149,9 @@ def _worlds(
     mentioned = atoms_of(*(formula for _, formula in soft))
     hard: list[Formula] = []
     marks: list[Formula] = []
-    spoken: list[tuple[Column, list[int]]] = []  # each column, and its atoms that rules mention, by place
+    spoken: list[
+        tuple[TableColumn, list[int]]
+    ] = []  # each column, and its atoms that rules mention, by place
     own: set[str] = set()
     for column in columns:
         names = list(map(known_as, column.names))
@@ -192,7 +194,7 @@ def _literal(name: str, truth: bool) -> Formula:
     return atom(name) if truth else ~atom(name)
 
 
-def _smaller(context: Context, row: Floats, world: Floats, columns: list[Column], other: int) -> Floats:
+def _smaller(context: Context, row: Floats, world: Floats, columns: list[TableColumn], other: int) -> Floats:
     """Return the world with columns moved back, one by one, as far as the machine still confirms it."""
     for column in columns:
         if not _differs(column, row, world):

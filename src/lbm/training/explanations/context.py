@@ -29,7 +29,7 @@ MIXED_ROWS: Final = 2000
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Column:
+class TableColumn:
     """A column of the table: its name, its atoms by number and by name, what they are, and can be.
 
     ``patterns`` are the truth values that its atoms can have, shape (patterns, atoms).
@@ -41,7 +41,7 @@ class Column:
     kind: str
     patterns: Floats
 
-    def also(self, pattern: Floats) -> Column:
+    def also(self, pattern: Floats) -> TableColumn:
         """Return the column with a pattern that it may have, too: none of the categories known, for one."""
         known = (self.patterns == pattern).all(axis=1).any()
         return self if known else replace(self, patterns=np.concatenate([self.patterns, pattern[None]]))
@@ -64,7 +64,7 @@ class Column:
         )
 
 
-def columns_of(layout: Layout) -> tuple[Column, ...]:
+def columns_of(layout: Layout) -> tuple[TableColumn, ...]:
     """Return the columns of a layout that have atoms, in the order of these."""
     names = layout.atoms
     groups: list[Group | None] = [None] * len(layout.plain)
@@ -78,7 +78,7 @@ def columns_of(layout: Layout) -> tuple[Column, ...]:
         # Thresholds ascend, so that they are true from some place on; of categories one is true.
         ascending = np.tri(width + 1, width, -1)[:, ::-1].copy()
         patterns = np.eye(width) if kind == "category" and width > 1 else ascending
-        found.append(Column(name, atoms, names[first : first + width], kind, patterns))
+        found.append(TableColumn(name, atoms, names[first : first + width], kind, patterns))
         first += width
     return tuple(found)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from lbm.machine.rbm import Machine
 from lbm.views.commands import learning, shared
 
 if TYPE_CHECKING:
+    from lbm.machine.rbm import Machine
     from lbm.training.learners.classifier import LBMClassifier
 
 
@@ -47,7 +47,8 @@ def draw_machine(
         theory = reading.theory(file)
         found = translation.machine(theory)
     plots.draw(found, output, warn=shared.warn)
-    machine = found if isinstance(found, Machine) else found.parameters().machine
+    parameters = getattr(found, "parameters", None)  # of a trained model
+    machine: Machine = found if parameters is None else parameters().machine
     if as_json:
         shared.say_json(
             {
