@@ -80,7 +80,7 @@ def events_of(answers, seconds=300):
             return found
 
 
-def said(problem, top, every):
+def said(problem, top, every, *, upper=lambda: None, **wanted):
     """Return what the other side says about a problem, without a process."""
     clauses, weights, variables = problem
     events = []
@@ -89,9 +89,10 @@ def said(problem, top, every):
         weights,
         variables,
         variables,
-        {"top": top, "every": every},
+        {"top": top, "every": every, **wanted},
         lambda kind, **parts: events.append(Message(kind, **parts)),
         lambda solver, assumptions: solver.solve_limited(assumptions=list(assumptions)),
+        upper,
     )
     return events
 
@@ -125,6 +126,45 @@ def test_worlds_come_in_order_of_what_they_lose(top, every):
     for _ in range(300):
         problem = random_problem(rng)
         check_events(said(problem, top, every), problem, top, every)
+
+
+def weighted_problem(rng, variables=8):
+    """Return clauses of which some are hard, with weights that differ much."""
+    rows = [[rng.choice([1, -1]) * v for v in rng.sample(range(1, variables + 1), 2)] for _ in range(30)]
+    return (
+        rows,
+        [rng.choice((0, 1, 2, 5, 20, 100)) if i % 3 else rng.randint(1, 50) for i in range(30)],
+        variables,
+    )
+
+
+@pytest.mark.parametrize("plan", ["exhaustive", "plain", "stratified"])
+def test_who_knows_what_some_world_loses_finds_the_same_best(plan):
+    rng = random.Random(plan)
+    heard = 0
+    for number in range(120):
+        problem = weighted_problem(rng)
+        least = min(every_world(*problem).values(), default=0)
+        calls = []
+
+        def upper(least=least, number=number, calls=calls):
+            """Say nothing at first, then more and more of the truth."""
+            calls.append(None)
+            return None if len(calls) == 1 + number % 2 else least + max(0, 40 - 10 * len(calls))
+
+        check_events(said(problem, 1, False, upper=upper, plan=plan), problem, 1, False)
+        heard += len(calls)
+    assert heard > 120
+
+
+def test_a_process_that_is_told_what_a_world_loses_finds_the_best_all_the_same():
+    rng = random.Random(3)
+    for _ in range(6):
+        problem = weighted_problem(rng)
+        worlds = every_world(*problem)
+        with maxsat(*problem) as answers:
+            assert answers.limit(max(worlds.values(), default=0))
+            check_events(events_of(answers), problem, 1, False)
 
 
 def test_a_process_says_what_the_solver_says():

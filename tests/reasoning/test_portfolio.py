@@ -14,8 +14,9 @@ from lbm.reasoning.solvers.aside import Message
 
 @pytest.fixture(autouse=True)
 def searched(monkeypatch):
-    """No question is settled by exact methods, however small it is."""
+    """No question is settled by exact methods or bounds of our own, however small it is."""
     monkeypatch.setattr(routes, "_exact", lambda *_: None)
+    monkeypatch.setattr(routes.Search, "_lower", lambda *_: None)
     monkeypatch.setattr(routes, "HEAD_START", 0.0)
 
 

@@ -226,8 +226,9 @@ class Hearing:
 
     def _share(self) -> None:
         """Let everybody know the best world who can make use of it, and take turns."""
-        if self.least is not None and self.demands is not None:
+        if self.least is not None and self.top == 1 and not self.every:
             self.panel.share(self.least.values, self.least.lost, self.finder)
+        if self.least is not None and self.demands is not None:
             engine = self.panel.behind(self.least.lost)
             if engine is not None:
                 question = demanded(MODULES[engine.name], self.demands, upper=self.least.lost)

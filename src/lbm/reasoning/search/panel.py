@@ -7,6 +7,7 @@ proved, and named.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from math import log, log1p
 from typing import Final
 
 from lbm.reasoning.budget import SPENT, Budget, now
-from lbm.reasoning.search.engines import CP_SAT, TOULBAR2
+from lbm.reasoning.search.engines import CP_SAT, RC2, TOULBAR2
 from lbm.reasoning.solvers.aside import Answers, Message
 
 RESTART: Final = (2.0, 2.0)
@@ -23,6 +24,7 @@ RESTART: Final = (2.0, 2.0)
 _BLINK: Final = 0.01  # seconds between looks from one engine to the next while all are silent
 _YOUNG: Final = 1.5  # seconds that every engine has before it is asked what it brings
 _LATELY: Final = 0.4  # of the time since it was asked: what it brought since then was not long ago
+_OFTEN: Final = 0.1  # seconds between two times that RC2 is told what a world loses
 _SLICE: Final = 0.25  # seconds of the first turn of those that bring nothing
 _LONGER: Final = 1.2  # times as long is the next
 
@@ -55,6 +57,8 @@ class Asked:
         When it was asked, and when it last said something that nobody had known.
     started, due
         When it was asked again last, and when that may happen next.
+    limited
+        When RC2 was told last what a world loses.
     """
 
     name: str
@@ -73,6 +77,7 @@ class Asked:
     moved: float = field(default_factory=now)
     started: float = field(default_factory=now)
     due: float = field(default_factory=lambda: now() + RESTART[0])
+    limited: float = -math.inf
 
     def end(self) -> None:
         """Take the question back."""
@@ -163,11 +168,16 @@ class Panel:
                 engine.pause()
 
     def share(self, world: Sequence[bool], lost: int, finder: str) -> None:
-        """Tell those of a world who begin again from it, once that is worth it."""
+        """Tell those of a world who begin again from it, once that is worth it; and RC2 of what it loses."""
         for engine in self.open():
+            fresh = engine.told is None or lost < engine.told
+            if engine.name == RC2 and fresh and engine.bound and engine.limited + _OFTEN < now():
+                engine.limited = now()
+                if engine.answers.limit(lost):
+                    engine.told = lost
             if engine.name == finder or engine.name != CP_SAT:
                 continue
-            if (engine.told is None or lost < engine.told) and engine.runs:
+            if fresh and engine.runs:
                 values = "".join("1" if value else "0" for value in world)
                 if engine.answers.tell(values, lost):
                     engine.told = lost

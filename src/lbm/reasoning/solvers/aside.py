@@ -103,6 +103,7 @@ class Answers:
         self._last: Message | None = None
         self._large = len(literals) > KEPT
         self._found = helper.ask(header, literals, *arrays)
+        self.number: int = header["number"]
 
     def next(self, budget: Budget) -> Message | None:
         """Return the next event; None: there was none in time.
@@ -126,6 +127,10 @@ class Answers:
     def tell(self, world: str, lost: int) -> bool:
         """Tell of a world that others have found; return whether there was room for that in the pipe."""
         return self.helper.tell({"world": world, "lost": lost})
+
+    def limit(self, lost: int) -> bool:
+        """Tell RC2 that some world loses no more than this; return whether there was room for that."""
+        return self.helper.tell({"upper": lost, "number": self.number})
 
     def pause(self) -> None:
         """Let the process rest where it is; on systems that know no such signal it goes on."""

@@ -3,7 +3,8 @@
 Run as ``python -m lbm.reasoning.solvers.worker`` it reads problems from standard input and answers each in
 lines of JSON, until standard input closes. A problem is a line of JSON, then 32-bit literals with a 0 after
 each clause, then 64-bit weights unless they stand in the line. A line ``{"stop": number}`` ends the work on a
-problem; the answer to that is an event ``stopped``.
+problem; the answer to that is an event ``stopped``. A line ``{"upper": weight, "number": number}`` says that
+some world of a problem loses no more than that.
 """
 
 # It loads nothing but pysat and what is quick: a question waits for it.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     Say = Callable[..., None]
     Call = Callable[[Any, Sequence[int]], bool | None]
+    Upper = Callable[[], int | None]
 
 SOLVER = "m22"
 """The SAT solver below RC2. Cores are shrunk by many short calls, and at those MiniSat was the fastest."""
@@ -53,11 +55,15 @@ class Work:
         self.stopped = -1  # this problem and all before it are no longer wanted
         self.current = -1
         self.solver: Any = None
+        self.known: tuple[int, int] = (-1, 0)  # of which problem some world is known, and what it loses
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         while line := self.problem.readline():
             said = json.loads(line)
+            if "upper" in said:
+                self.known = said["number"], said["upper"]
+                continue
             if "stop" in said:
                 self.stopped = max(self.stopped, said["stop"])
                 # In a thread, since this one hears whether our caller is still there.
@@ -103,6 +109,11 @@ class Work:
             raise Stopped
         return found
 
+    def upper(self) -> int | None:
+        """Return what some world of the problem loses, as far as we were told; None: nobody said."""
+        number, lost = self.known
+        return lost if number == self.current else None
+
     def done(self) -> None:
         """Forget the solver: its problem is answered, or no longer wanted."""
         self.solver, self.current = None, -1
@@ -145,7 +156,8 @@ def main() -> None:
                 found = _weigh(clauses, header["variables"], header["project"], header["signs"])
                 say("weight", weight=found.hex())
             else:
-                solve(clauses, weights, header["variables"], header["atoms"], header, say, work.call)
+                atoms = header["atoms"]
+                solve(clauses, weights, header["variables"], atoms, header, say, work.call, work.upper)
         except Stopped:
             say("stopped")
         except MemoryError:
@@ -200,10 +212,11 @@ def solve(
     wanted: dict[str, Any],
     say: Say,
     call: Call,
+    upper: Upper = lambda: None,
 ) -> None:
     """Say what RC2 finds out about weighted clauses; ``wanted`` holds ``top`` and ``every``, maybe ``plan``.
 
-    ``call`` lets a SAT solver work on assumptions.
+    ``call`` lets a SAT solver work on assumptions; ``upper`` returns what some world is known to lose.
     """
     hard = [clause for clause, weight in zip(clauses, weights, strict=True) if not weight]
     soft = [(clause, weight) for clause, weight in zip(clauses, weights, strict=True) if weight and clause]
@@ -225,7 +238,7 @@ def solve(
         return
     hardens = wanted["top"] == 1
     plan = PLANS[wanted.get("plan") or "exhaustive"]
-    solver = _rc2(hard, soft, variables, atoms, base, say, call, plan, hardens=hardens)
+    solver = _rc2(hard, soft, variables, atoms, base, say, call, upper, plan, hardens=hardens)
     found, least = 0, base
     while wanted["every"] or found < wanted["top"]:
         model = solver.compute()
@@ -294,6 +307,7 @@ def _rc2(
     base: int,
     say: Say,
     call: Call,
+    upper: Upper,
     plan: dict[str, Any],
     *,
     hardens: bool,
@@ -301,7 +315,8 @@ def _rc2(
     """Return RC2 on these clauses, set up by a plan, which says bounds and worlds as it goes.
 
     With ``hardens`` it drops worlds that are proven worse than another one, which helps it to find all
-    the best ones, but none after them.
+    the best ones, but none after them. Others may know that one: then what weighs more than lies between what
+    is proven and what it loses holds in every best world.
     """
     from pysat.examples.rc2 import RC2, RC2Stratified
     from pysat.formula import WCNF
@@ -314,6 +329,10 @@ def _rc2(
 
         _cost = 0
         quiet = False
+        seen: tuple[int, int] = (
+            -1,
+            -1,
+        )  # what a world loses, and what is proven, when clauses were made hard
 
         @property
         def cost(self) -> int:
@@ -328,6 +347,23 @@ def _rc2(
         def _call_oracle(self, assumptions: Sequence[int] = (), expect_interrupt: bool = False) -> Any:
             del expect_interrupt
             return call(self.oracle, assumptions)
+
+        def active_assumps(self) -> list[int]:
+            lost = upper() if hardens else None
+            if lost is not None and (lost, self.cost) != self.seen:
+                self.seen = lost, self.cost
+                self._harden(lost - base - self.cost)
+            found: list[int] = super().active_assumps()
+            return found
+
+        def _harden(self, most: int) -> None:
+            """Make hard what weighs more than ``most``: worlds that break it lose more than a known one."""
+            heavy = {literal for literal in self.sels + self.sums if self.wght[literal] > most}
+            for literal in heavy:
+                self.oracle.add_clause([literal])
+            if heavy:
+                self.garbage |= heavy
+                self.filter_assumps()
 
         def finish_level(self) -> None:
             """Say the best world for the heavier clauses, before the lighter ones are looked at."""
