@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -63,6 +63,8 @@ class AskedLayer:
         Of each query the choices that its value settles, and what each value of it makes them.
     warned
         Whether rows that contradict it were warned of.
+    energy
+        The free energy, where that is the loss.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class AskedLayer:
         self.given = parse(given) if isinstance(given, str) else given
         self.groups, self.seconds = groups, seconds
         self.warned = False
+        self.energy: Callable[[Tensor, Tensor | None], Tensor] | None = None
         self.atoms = self.theory.atoms
         self.base = self.theory
         if self.given is not None:

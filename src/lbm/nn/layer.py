@@ -12,6 +12,7 @@ from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.nn.asked import LayerPlan
 from lbm.nn.compiled import CompiledLayer
+from lbm.nn.energy import FreeEnergy
 from lbm.nn.named import Choice, LayerQuery
 from lbm.nn.outcome import LogicOutput
 from lbm.nn.phases import PhasedLayer
@@ -19,6 +20,9 @@ from lbm.nn.sampled import SampledOutput
 
 METHODS: Final = ("exact", "phases")
 """How a layer may be computed."""
+
+LOSSES: Final = ("likelihood", "free_energy")
+"""What a layer's loss may be."""
 
 
 class LogicLayer(nn.Module):
@@ -53,6 +57,11 @@ class LogicLayer(nn.Module):
         marginals and draws, and best worlds are the best that a search met. See :class:`SampledOutput`.
     samples
         How many states of each row chains record.
+    loss
+        What ``out.loss(target)`` is: ``likelihood``, or ``free_energy``, the paper's own loss, which is
+        biased: see :mod:`lbm.nn.energy`.
+    confidence
+        The paper's c, for the free energy.
     seconds
         How long compiling may take; None: no limit.
 
@@ -101,21 +110,30 @@ class LogicLayer(nn.Module):
         heads: int = 1,
         method: str = "exact",
         samples: int = 1000,
+        loss: str = "likelihood",
+        confidence: float = 5.0,
         seconds: float | None = 60.0,
     ) -> None:
         super().__init__()
         if method not in METHODS:
             raise ValueError(f"expected the method {' or '.join(map(repr, METHODS))}, got {method!r}")
+        if loss not in LOSSES:
+            raise ValueError(f"expected the loss {' or '.join(map(repr, LOSSES))}, got {loss!r}")
         if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
             raise ValueError(f"expected a number of heads from 1 up, got {heads!r}")
         if heads > 1 and method == "phases":
             raise ValueError("expected one head by phases, since heads are mixed by exact sums")
+        if heads > 1 and loss == "free_energy":
+            raise ValueError("expected one head for loss='free_energy'")
         self.heads, self.method, self.samples = heads, method, samples
         self.compiled: CompiledLayer | PhasedLayer
         if method == "phases":
             self.compiled = PhasedLayer(theory, inputs, queries, given, groups, seconds, samples)
         else:
             self.compiled = CompiledLayer(theory, inputs, queries, given, groups, seconds)
+        if loss == "free_energy":
+            self.compiled.energy = FreeEnergy(self.compiled, confidence)
+        self.loss, self.confidence = loss, confidence
         self.atoms: tuple[str, ...] = self.compiled.atoms
         self.inputs: tuple[Choice, ...] = self.compiled.inputs
         self.columns: tuple[str, ...] = self.compiled.columns

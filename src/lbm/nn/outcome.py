@@ -18,6 +18,7 @@ from lbm.nn.compiled import CompiledLayer, Run
 from lbm.nn.heads import Blend, best_of_heads, blended, log_shares
 from lbm.nn.inside import Slope, Summed
 from lbm.nn.named import matching
+from lbm.nn.perturbed import Perturbed, noise_for
 from lbm.nn.reasons import Reasons, reasons_of
 from lbm.reasoning.exact.sums import SumProgram
 
@@ -127,6 +128,22 @@ class LogicOutput:
             by_mixture = found.shares - self._log_shares.exp()
         return self._differentiable(value, found.slopes, no_weights, by_mixture)
 
+    def loss(self, target: Tensor | None = None) -> Tensor:
+        """Return the mean loss of the batch, as the layer's ``loss`` says.
+
+        ``likelihood``: -log P(target), or -log_kept without a target; rows that contradict the theory are
+        left out. ``free_energy``: the paper's free energy at the network's outputs, which is biased.
+        """
+        energy = self.layer.energy
+        if energy is not None:
+            told = None
+            if target is not None:
+                told = self.layer.told_queries(target, len(self), self._inside.device)
+            return energy(self.logits, told).mean()
+        value = self.log_kept if target is None else self.log_prob(target)
+        possible = value > -torch.inf
+        return -torch.where(possible, value, 0.0).sum() / max(1, int(possible.sum()))
+
     # -- worlds --
 
     @cached_property
@@ -150,6 +167,39 @@ class LogicOutput:
     def _best_given(self, logits: Tensor) -> Tensor:
         """Return the best worlds for other logits, shape (rows·heads, columns)."""
         return self._worlds(logits, 0, 0)[0]
+
+    def perturbed(
+        self,
+        *,
+        noise: float = 1.0,
+        step: float = 10.0,
+        generator: torch.Generator | None = None,
+        seed: int | None = None,
+    ) -> Tensor:
+        """Return a best world of each row under noise, over the inputs' atoms, shape (rows, columns).
+
+        It keeps the hard formulae, is 0 or 1, and has a derivative by the logits (perturb-and-MAP, I-MLE):
+        for losses of worlds themselves, such as the cost of a path, and where there are no exact sums.
+
+        Parameters
+        ----------
+        noise
+            A factor on the noise; 0: none, the best world itself.
+        step
+            λ: how far logits move against the loss. A larger step has less noise, and is more biased.
+        """
+        if self.heads > 1:
+            raise ValueError("expected one head for perturbed worlds, since heads have no logits in common")
+        if not (0 <= noise < math.inf and 0 < step < math.inf):
+            raise ValueError(f"expected noise from 0 up and a step above 0, got {noise!r} and {step!r}")
+        drawn = torch.Generator().manual_seed(self._seed(1, generator, seed))
+        given = noise_for(self._inside, self.layer.inputs, noise, drawn)
+        place = {name: i for i, name in enumerate(self.layer.atoms)}
+        columns = [place[name] for name in self.layer.columns]
+        found: Tensor = Perturbed.apply(  # type: ignore[no-untyped-call]
+            self.logits, given, step, lambda logits: self._best_given(logits)[:, columns]
+        )
+        return found
 
     def sample(self, k: int, *, generator: torch.Generator | None = None, seed: int | None = None) -> Tensor:
         """Return ``k`` independent worlds of each row, shape (k, rows, atoms), in proportion to probability.

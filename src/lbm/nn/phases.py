@@ -65,7 +65,7 @@ _LEAST: Final = 1.0
 _FIRM: Final = 25.0  # a penalty that no chance pays
 _REACH: Final = 1e18  # of the odds: no table of probabilities is used
 _DIGITS: Final = 30  # soft formulae whose gates are told apart by the digits of one number, to the base 3
-_LARGE: Final = 1e6  # logits past which an input is as good as certain
+_LARGE: Final = 1e6  # logits and weights past which what they are about is as good as certain
 
 
 class Row(NamedTuple):
@@ -273,7 +273,7 @@ class PhasedLayer(AskedLayer):
             Of all random numbers. Phases of one seed use the same.
         """
         held, possible = self.held(logits, told)
-        values = np.zeros(self.network.gates) if weights is None else self.by_formula @ weights
+        values = self._values(weights)
         found: list[Row | None] = []
         for row in range(len(logits)):
             if not possible[row]:
@@ -284,6 +284,12 @@ class PhasedLayer(AskedLayer):
             key = None if ids is None else (phase, int(ids[row]))
             found.append(self._row(own, held[row], logits[row], key, seed, row, samples or self.samples))
         return found
+
+    def _values(self, weights: Floats | None) -> Floats:
+        """Return what gates weigh by soft formulae."""
+        if weights is None:
+            return np.zeros(self.network.gates)
+        return np.clip(self.by_formula @ np.clip(weights, -_LARGE, _LARGE), -_LARGE, _LARGE)
 
     def _settled(self, held: NDArray[np.int8], logits: Floats) -> tuple[NDArray[np.int8], Bools] | None:
         """Return what is certain, with what follows from it at once, and a model; None: there is none."""
@@ -454,7 +460,7 @@ class PhasedLayer(AskedLayer):
         """
         found = np.zeros((len(logits), len(self.place)), bool)
         held, possible = self.held(logits, None)
-        values = self.by_formula @ weights
+        values = self._values(weights)
         for row in range(len(logits)):
             settled = self._settled(held[row], logits[row]) if possible[row] else None
             if settled is None:

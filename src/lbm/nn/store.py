@@ -42,7 +42,7 @@ FORMAT: Final = "lbm-layer"
 """The one key of the header's metadata."""
 
 _KEYS: Final = (
-    *("atoms", "formulae", "given", "groups", "heads", "inputs", "method"),
+    *("atoms", "confidence", "formulae", "given", "groups", "heads", "inputs", "loss", "method"),
     *("queries", "samples", "seconds", "theory", "trained"),
 )
 _TYPES: Final = {"float32": np.float32, "float64": np.float64}
@@ -84,6 +84,8 @@ def layer_bytes(layer: LogicLayer) -> bytes:
         "groups": layer.compiled.groups,
         "heads": layer.heads,
         "method": layer.method,
+        "loss": layer.loss,
+        "confidence": float(layer.confidence),
         "samples": layer.samples,
         "inputs": [list(choice) for choice in layer.inputs],
         "queries": [
@@ -147,6 +149,8 @@ def _read(document: Mapping[str, Any], arrays: Mapping[str, Array], where: str) 
         groups=typed(document["groups"], bool, "true or false", where),
         heads=typed(document["heads"], int, "a number of heads", where),
         method=typed(document["method"], str, "a method", where),
+        loss=typed(document["loss"], str, "a loss", where),
+        confidence=typed(document["confidence"], float, "a confidence", where),
         samples=typed(document["samples"], int, "a number of samples", where),
         seconds=None if seconds is None else typed(seconds, float, "a number of seconds", where),
     )
