@@ -186,13 +186,38 @@ def test_a_theory_past_every_budget_is_an_error_that_names_atoms_and_says_what_h
         LogicLayer("\n".join(lines), inputs=names, seconds=8)
 
 
-def test_an_empty_domain_is_a_constant():
-    theory = "domain d = {}\nforall X in d: p(X)\na | b"
-    try:
-        layer = LogicLayer(theory, inputs=["a"])
-    except ParseError:
-        return  # the text format wants a member
-    assert layer(torch.zeros(1, 1)).log_kept.item() == pytest.approx(0.0, abs=1e-7)
+@pytest.mark.parametrize("method", ["exact", "phases"])
+def test_a_forall_over_nothing_is_true_and_an_exists_over_nothing_false(method):
+    nothing = "domain d = {k}\n{} X, Y in d, X != Y: p(X) & ~p(Y)\na | b"
+    layer = LogicLayer(nothing.replace("{}", "forall"), inputs=["a", "b"], method=method)
+    assert layer(torch.zeros(1, 2)).log_kept.exp().item() == pytest.approx(0.75, abs=1e-6)
+    with pytest.raises(NoWorlds):
+        LogicLayer(nothing.replace("{}", "exists"), inputs=["a"], method=method)
+    soft = "domain d = {k}\n0.5: exists X, Y in d, X != Y: p(X)\n0.25: a | ~a\na | b"
+    layer = LogicLayer(soft, inputs=["a", "b"], method=method)
+    out = layer(torch.zeros(1, 2, requires_grad=True))
+    assert [one.probability for one in out.why(most=9).carried if one.kind == "formula"] == [1.0, 0.0]
+    (-out.log_likelihood(torch.tensor([[1, 0]]))).sum().backward()
+    assert layer.weights.grad.tolist() == [0.0, 0.0]
+    with pytest.raises(ParseError, match="the domain 'd', which is empty"):
+        LogicLayer("domain d = {}\nforall X in d: p(X)\na", inputs=["a"], method=method)
+
+
+@pytest.mark.parametrize("method", ["exact", "phases"])
+def test_an_empty_batch_has_empty_answers_and_gradients(method):
+    layer = LogicLayer("a -> b\n1: b", inputs=["a", "b"], queries=["b", "a & b"], method=method)
+    logits = torch.zeros(0, 2, requires_grad=True)
+    out = layer(logits)
+    values = [out.log_prob(torch.zeros(0, 2)), out.log_kept, out.log_likelihood(torch.zeros(0, 2))]
+    for value in values:
+        assert value.shape == (0,)
+    sum(value.sum() for value in values).backward()
+    assert logits.grad.shape == (0, 2)
+    assert layer.weights.grad.tolist() == [0.0]
+    assert out.marginals.table.shape == out.best.shape == (0, 2)
+    assert out.sample(2, seed=0).shape == (2, 0, 2)
+    with pytest.raises(IndexError):
+        out.why()
 
 
 LAYERS = {
@@ -257,24 +282,56 @@ def test_no_answer_is_ever_nan_whatever_the_logits(name, plain, data):
 _made = {}
 
 
+HOSTILE = [0.0, INF, -INF, 1e4, -1e4, 1e37, -1e37, 745.0, -745.0, 1e-30, 88.0, 3.0]
+
+
+def hostile(shape, kind):
+    """Return logits that are meant to break sums, some scaled at random."""
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.tensor(HOSTILE, dtype=kind)
+    which = torch.randint(len(numbers), shape, generator=generator)
+    return numbers[which] * torch.rand(shape, generator=generator).clamp(min=0.1).to(kind)
+
+
 @pytest.mark.filterwarnings("ignore:logits contradict")
+@pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", LAYERS)
-def test_ten_thousand_hostile_rows_have_no_nan(name, kind):
+def test_ten_thousand_hostile_rows_have_no_nan(name, kind, heads):
     text, inputs = LAYERS[name]
-    layer = LogicLayer(text, inputs=inputs, queries=[inputs[-1]])
-    generator = torch.Generator().manual_seed(0)
-    hostile = torch.tensor(
-        [0.0, INF, -INF, 1e4, -1e4, 1e37, -1e37, 745.0, -745.0, 1e-30, 88.0, 3.0], dtype=kind
-    )
-    which = torch.randint(len(hostile), (10_000, len(layer.columns)), generator=generator)
-    logits = (hostile[which] * torch.rand(which.shape, generator=generator).clamp(min=0.1)).requires_grad_()
-    out = layer(logits)
-    target = torch.randint(2, (10_000,), generator=generator)
+    layer = LogicLayer(text, inputs=inputs, queries=[inputs[-1]], heads=heads)
+    columns = (len(layer.columns),) if heads == 1 else (heads, len(layer.columns))
+    logits = hostile((10_000, *columns), kind).requires_grad_()
+    mixture = None if heads == 1 else hostile((10_000, heads), kind).requires_grad_()
+    out = layer(logits, mixture=mixture)
+    target = torch.randint(2, (10_000,), generator=torch.Generator().manual_seed(1))
     for value in (out.log_prob(target), out.log_kept):
         assert not value.isnan().any()
         torch.where(value.isinf(), 0.0, value).sum().backward()
         assert (value.isinf()).any()
         assert (~value.isinf()).any()
     assert logits.grad.isfinite().all()
+    assert mixture is None or mixture.grad.isfinite().all()
     assert layer.weights.grad.isfinite().all()
+
+
+@pytest.mark.filterwarnings("ignore:no world was met")
+@pytest.mark.parametrize(
+    "rows", [20, pytest.param(10_000, marks=pytest.mark.slow)], ids=["twenty", "ten thousand"]
+)
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", LAYERS)
+def test_hostile_rows_have_no_nan_by_phases(name, kind, rows):
+    text, inputs = LAYERS[name]
+    layer = LogicLayer(text, inputs=inputs, queries=[inputs[-1]], method="phases", samples=64)
+    logits = hostile((rows, len(layer.columns)), kind).requires_grad_()
+    torch.manual_seed(0)
+    out = layer(logits)
+    target = torch.randint(2, (rows,), generator=torch.Generator().manual_seed(1))
+    for value in (out.log_prob(target), out.log_kept):
+        assert not value.isnan().any()
+        torch.where(value.isinf(), 0.0, value).sum().backward()
+    assert logits.grad.isfinite().all()
+    assert layer.weights.grad.isfinite().all()
+    for world in out.best[:50]:
+        assert layer.theory.is_model(dict(zip(layer.atoms, world.tolist(), strict=True)))

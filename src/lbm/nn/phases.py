@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from lbm.arrays import Bools, Bytes, Floats, Ints
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.clauses import definitional
-from lbm.knowledge.formula import Formula, atom
+from lbm.knowledge.formula import Formula, atom, holds
 from lbm.knowledge.theory import Theory
 from lbm.nn.asked import AskedLayer, LayerPlan
 from lbm.nn.named import UnfitInputs
@@ -449,6 +449,8 @@ class PhasedLayer(AskedLayer):
 
     def share_of(self, formula: int, row: Row) -> float:
         """Return how often a soft formula is true."""
+        if not self.by_formula[:, formula].any():  # a constant
+            return float(holds(self.soft[formula], dict.fromkeys(self.place, False)))
         return float(row.formulae[formula] + (self.by_formula[:, formula] < 0).sum())
 
     # -- worlds --
