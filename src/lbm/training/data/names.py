@@ -25,7 +25,6 @@ _COMPARE: Final = {"<=": le, ">=": ge, "<": lt, ">": gt, "=": eq}
 _TURNED: Final = {"<=": ">=", ">=": "<=", "<": ">", ">": "<", "=": "="}
 _OPPOSITE: Final = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
 _SIGN: Final = re.compile(r"\s*(<=|>=|<|>|=)\s*")
-_CUT: Final = re.compile("[<>]")
 _TRUTHS: Final = {"true": "1", "false": "0"}
 
 Bounds = tuple[tuple[str, str], ...]
@@ -116,7 +115,7 @@ def comparisons(name: str) -> Iterator[Comparison]:
 def comparison(name: str, columns: Mapping[str, str]) -> Comparison | None:
     """Return an atom as a comparison of one of these columns, given by what they are known as."""
     for found in comparisons(name):
-        if found.column in columns and not _CUT.search(found.column):  # a cut is compared with nothing
+        if found.column in columns and _cut_in(found.column) is None:  # a cut is compared with nothing
             return Comparison(name, columns[found.column], found.bounds)
     return None
 
