@@ -37,7 +37,7 @@ SCRIPTS = (
         "memory",
         "start",
     ),
-    *("compiled", "reach", "training", "knowledge_curve", "saturation"),
+    *("compiled", "reach", "training", "knowledge_curve", "tables", "saturation"),
 )
 UNFINISHED = 3  # how a script ends that has instances left
 
