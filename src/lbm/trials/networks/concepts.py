@@ -7,16 +7,17 @@ digits. Nothing in the sums says which digit is which, so a network may learn ot
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lbm.arrays import Bools, Floats, Ints
-from lbm.nn import LogicLayer
+from lbm.nn import LogicLayer, shortcuts
 from lbm.trials.networks.fitting import dense, fit, lenet, one_thread
 from lbm.trials.networks.images import held_out, mnist, small_digits
 from lbm.trials.networks.scores import Score
@@ -74,7 +75,7 @@ def calibration_error(chances: Floats, right: Bools) -> float:
 
 @dataclass(frozen=True)
 class ConceptRecipe:
-    """How a network is trained."""
+    """How a network is trained; ``heads``: how many readings the layer with heads mixes."""
 
     train: int = 4000
     test: int = 1000
@@ -83,55 +84,106 @@ class ConceptRecipe:
     rate: float = 3e-3
     decay: float = 0.01
     average: float = 0.99
+    heads: int = 5
 
 
 RECIPE: Final = ConceptRecipe()
 SMALL: Final = ConceptRecipe(train=800, test=400, epochs=15, rate=1e-2)
 
 
+class Readings(nn.Module):
+    """Networks of one kind beside one another, each a head: outputs of shape (images, heads, values)."""
+
+    def __init__(self, networks: list[nn.Module]) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what every network says."""
+        return torch.stack([network(x) for network in self.networks], dim=1)
+
+
+def sum_layer(size: int, heads: int) -> LogicLayer:
+    """Return the layer: logits of both digits, and the sum is asked."""
+    return LogicLayer(theory(size), inputs=["x(*)", "y(*)"], queries=["sum(*)"], heads=heads)
+
+
+def both(logits: Tensor, heads: int) -> Tensor:
+    """Return logits of images, two by two, as the layer takes them: those of a pair side by side."""
+    found = torch.cat([logits[0::2], logits[1::2]], dim=-1)
+    return found if heads > 1 else found[:, 0]
+
+
 def measure(
     seed: int, *, name: str, small: bool, test: bool = True, recipe: ConceptRecipe | None = None
 ) -> list[Score]:
-    """Train on the sums that occur, and judge by sums and digits of unseen images."""
+    """Train on the sums that occur, with one head and with more, and judge by sums and digits."""
     images = small_digits() if small else mnist() if test else held_out()
     recipe = recipe or (SMALL if small else RECIPE)
     size, pairs = SIZES[name], PAIRS[name]
-    layer = LogicLayer(theory(size), inputs=["x(*)", "y(*)"], queries=["sum(*)"])
     learned = torch.from_numpy(paired(images.train_labels.numpy(), pairs, recipe.train, seed))
     asked = torch.from_numpy(paired(images.test_labels.numpy(), pairs, recipe.test, seed))
-    with one_thread(seed):
-        network = dense(images.train.shape[1], 128, size, dropout=0.2) if small else lenet(size)
+    found: list[Score] = []
+    for method, heads in (("layer", 1), (f"layer, {recipe.heads} heads", recipe.heads)):
+        layer = sum_layer(size, heads)
+        with one_thread(seed):
+            pixels = images.train.shape[1]
+            network = Readings(
+                [dense(pixels, 128, size, dropout=0.2) if small else lenet(size) for _ in range(heads)]
+            )
 
-        def loss(rows: Tensor) -> Tensor:
-            some = learned[rows]
-            logits = network(images.train[some.reshape(-1)]).view(len(some), -1)
-            value: Tensor = -layer(logits).log_prob(images.train_labels[some].sum(dim=1)).mean()
-            return value
+            def loss(rows: Tensor) -> Tensor:
+                some = learned[rows]
+                logits = both(network(images.train[some.reshape(-1)]), heads)  # noqa: B023 - called before the next is made
+                value: Tensor = -layer(logits).log_prob(images.train_labels[some].sum(dim=1)).mean()  # noqa: B023
+                return value
 
-        fit(
-            network,
-            loss,
-            len(learned),
-            epochs=recipe.epochs,
-            batch=recipe.batch,
-            rate=recipe.rate,
-            decay=recipe.decay,
-            average=recipe.average,
-        )
-        logits = read(network, images.test[asked.reshape(-1)])
-    labels = images.test_labels[asked]
-    out = layer(logits.view(len(asked), -1))
-    best = dict(zip(layer.atoms, out.best.T.numpy(), strict=True))
-    totals = np.stack([best[f"sum({i})"] for i in range(2 * size - 1)], axis=1).argmax(axis=1)
-    digits = np.stack(
-        [np.stack([best[f"{name}({i})"] for i in range(size)], axis=1).argmax(axis=1) for name in "xy"],
-        axis=1,
+            fit(
+                network,
+                loss,
+                len(learned),
+                epochs=recipe.epochs,
+                batch=recipe.batch,
+                rate=recipe.rate,
+                decay=recipe.decay,
+                average=recipe.average,
+            )
+            logits = read(network, images.test[asked.reshape(-1)])
+        best = layer(both(logits, heads)).best.numpy()
+        chances = torch.softmax(logits.double(), dim=-1).mean(dim=1)
+        found += _scores(method, layer, best, chances, images.test_labels[asked])
+    return [*found, Score("layer", "readings that leave sums right", readings(name))]
+
+
+def readings(name: str) -> int:
+    """Return how many maps of digits leave every sum that occurs right.
+
+    >>> readings("Half"), readings("EvenOdd")
+    (3, 36)
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it warns of them, and here they are what is asked
+        shared = [["x(*)", "y(*)"]]
+        return shortcuts(theory(SIZES[name]), "sum(*)", shared=shared, seen=PAIRS[name]).readings
+
+
+def _scores(method: str, layer: LogicLayer, best: Bools, chances: Tensor, labels: Tensor) -> list[Score]:
+    """Return how best worlds, and digits by their chances, shape (images, values), compare with labels."""
+    size = chances.shape[1]
+    place = {name: number for number, name in enumerate(layer.atoms)}
+    totals, *digits = (
+        best[:, [place[f"{name}({i})"] for i in range(number)]].argmax(axis=1)
+        for name, number in (("sum", 2 * size - 1), ("x", size), ("y", size))
     )
-    chances, said = (each.numpy() for each in torch.softmax(logits.double(), dim=1).max(dim=1))
-    right = said == labels.numpy().ravel()
+    told = np.stack(digits, axis=1)
+    sure, said = (each.numpy() for each in chances.max(dim=1))
     return [
-        Score("layer", "sum right, %", 100 * float((totals == labels.sum(dim=1).numpy()).mean())),
-        Score("layer", "digit right, %", 100 * float((digits == labels.numpy()).mean())),
-        Score("layer", "calibration error of digits, %", 100 * calibration_error(chances, right)),
-        Score("layer", "violations", int((digits.sum(axis=1) != totals).sum())),
+        Score(method, "sum right, %", 100 * float((totals == labels.sum(dim=1).numpy()).mean())),
+        Score(method, "digit right, %", 100 * float((told == labels.numpy()).mean())),
+        Score(
+            method,
+            "calibration error of digits, %",
+            100 * calibration_error(sure, said == labels.numpy().ravel()),
+        ),
+        Score(method, "violations", int((told.sum(axis=1) != totals).sum())),
     ]
