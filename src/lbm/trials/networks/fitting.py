@@ -12,6 +12,17 @@ import torch
 from torch import Tensor, nn
 
 
+def parted(outputs: Tensor, heads: int) -> tuple[Tensor, Tensor | None]:
+    """Return what a layer takes of outputs: logits of heads, and those of their mixture, the last columns.
+
+    >>> [tuple(each.shape) for each in parted(torch.zeros(5, 14), 2)]
+    [(5, 2, 6), (5, 2)]
+    """
+    if heads == 1:
+        return outputs, None
+    return outputs[:, :-heads].reshape(len(outputs), heads, -1), outputs[:, -heads:]
+
+
 @contextmanager
 def one_thread(seed: int) -> Iterator[None]:
     """Have torch use one thread and draw from this seed inside, and as before outside."""

@@ -20,7 +20,7 @@ from lbm.errors import FileError
 from lbm.knowledge.packed import read_lines
 from lbm.nn import LogicLayer
 from lbm.trials.learners.sets import data_of
-from lbm.trials.networks.fitting import dense, fit, one_thread
+from lbm.trials.networks.fitting import dense, fit, one_thread, parted
 from lbm.trials.networks.scores import Score
 
 GIVEN: Final = (1, 2, 3, 5, 7, 8)
@@ -71,11 +71,11 @@ def theory(*, pairs: bool) -> str:
     return "\n".join(lines)
 
 
-def ranking_layer(*, pairs: bool) -> LogicLayer:
+def ranking_layer(*, pairs: bool, heads: int = 1) -> LogicLayer:
     """Return the layer: logits of the four places of each kind, and with ``pairs`` six more."""
     inputs = [f"at({kind},*)" for kind in ASKED]
     more = [f"before({one},{other})" for one, other in combinations(ASKED, 2)] if pairs else []
-    return LogicLayer(theory(pairs=pairs), inputs=[*inputs, *more])
+    return LogicLayer(theory(pairs=pairs), inputs=[*inputs, *more], heads=heads)
 
 
 @dataclass(frozen=True)
@@ -121,15 +121,15 @@ def measure(seed: int, *, test: bool = True, recipe: RankingRecipe = RECIPE) -> 
     y = torch.from_numpy(wanted)
     before = torch.stack([y[:, i] < y[:, j] for i, j in combinations(range(4), 2)], dim=1).long()
     found: list[Score] = []
-    for method in ("plain outputs", "layer", "layer, pairs too", "layer, no hidden units"):
+    for method in ("plain outputs", "layer", "layer, pairs too", "layer, no hidden units", "layer, 3 heads"):
         pairs = method.endswith("too")
         used = PLAIN if method.endswith("units") else recipe
-        layer = ranking_layer(pairs=pairs)
+        heads = 3 if method.endswith("heads") else 1
+        layer = ranking_layer(pairs=pairs, heads=heads)
+        outputs = heads * len(layer.columns) + (heads if heads > 1 else 0)
         labels = torch.cat([y, before], dim=1) if pairs else y
         with one_thread(seed):
-            network = dense(
-                x.shape[1], used.hidden, len(layer.columns), layers=used.layers, dropout=used.dropout
-            )
+            network = dense(x.shape[1], used.hidden, outputs, layers=used.layers, dropout=used.dropout)
 
             def loss(some: Tensor) -> Tensor:
                 rows = train[some]
@@ -137,7 +137,8 @@ def measure(seed: int, *, test: bool = True, recipe: RankingRecipe = RECIPE) -> 
                 if method == "plain outputs":  # noqa: B023
                     target = torch.nn.functional.one_hot(y[rows], 4).flatten(1).float()
                     return torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
-                value: Tensor = -layer(logits).log_likelihood(labels[rows]).mean()  # noqa: B023
+                parts, mixture = parted(logits, heads)  # noqa: B023
+                value: Tensor = -layer(parts, mixture=mixture).log_likelihood(labels[rows]).mean()  # noqa: B023
                 return value
 
             fit(
@@ -152,7 +153,9 @@ def measure(seed: int, *, test: bool = True, recipe: RankingRecipe = RECIPE) -> 
             )
             with torch.no_grad():
                 logits = network(x[judge])
-                said = logits > 0 if method == "plain outputs" else layer(logits).best[:, :16]
+                parts, mixture = parted(logits, heads)
+                out = layer(parts, mixture=mixture)
+                said = logits > 0 if method == "plain outputs" else out.best[:, :16]
         found += _scores(method, said.view(-1, 4, 4).numpy(), wanted[judge.numpy()])
     return found
 

@@ -64,10 +64,10 @@ TASKS: Final = (
     ),
     NetworkTask("MNIST, 100 labels", FEW, "few_labels", 120.0, {"small": False}),
     NetworkTask("4 x 4 grid", PATHS, "paths", 15.0),
-    NetworkTask("four of ten kinds", SUSHI, "rankings", 10.0),
+    NetworkTask("four of ten kinds", SUSHI, "rankings", 15.0),
     *(NetworkTask(name, TREES, "trees", cost, {"name": name}) for name, cost in _SETS.items()),
-    NetworkTask("MNIST-Half", CONCEPTS, "concepts", 10.0, {"name": "Half", "small": False}),
-    NetworkTask("MNIST-EvenOdd", CONCEPTS, "concepts", 20.0, {"name": "EvenOdd", "small": False}),
+    NetworkTask("MNIST-Half", CONCEPTS, "concepts", 30.0, {"name": "Half", "small": False}),
+    NetworkTask("MNIST-EvenOdd", CONCEPTS, "concepts", 40.0, {"name": "EvenOdd", "small": False}),
     NetworkTask("MNIST, 4 x 4", BOARDS, "boards", 40.0, {"small": False}),
     *(
         NetworkTask(f"ROAD-R, {share:.0%} flipped", ROADS, "requirements", 8.0, {"flipped": share})
@@ -87,7 +87,7 @@ TASKS: Final = (
     ),
     NetworkTask("8 x 8 digits, 40 labels", FEW, "few_labels", 2.0, {"small": True}, quick=True, seeds=1),
     NetworkTask(
-        "8 x 8 digits, Half", CONCEPTS, "concepts", 1.0, {"name": "Half", "small": True}, quick=True, seeds=1
+        "8 x 8 digits, Half", CONCEPTS, "concepts", 5.0, {"name": "Half", "small": True}, quick=True, seeds=1
     ),
     NetworkTask("8 x 8 digits, 4 x 4", BOARDS, "boards", 4.0, {"small": True}, quick=True, seeds=1),
 )

@@ -18,7 +18,7 @@ from lbm.errors import FileError
 from lbm.knowledge.packed import read_lines
 from lbm.nn import LogicLayer
 from lbm.trials.learners.sets import data_of
-from lbm.trials.networks.fitting import dense, fit, one_thread
+from lbm.trials.networks.fitting import dense, fit, one_thread, parted
 from lbm.trials.networks.scores import Score
 
 SETS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
@@ -186,6 +186,7 @@ class TreeRecipe:
     rate: float = 2e-3
     decay: float = 0.01
     average: float = 0.995
+    heads: int = 4
 
 
 RECIPE: Final = TreeRecipe()
@@ -195,7 +196,7 @@ RECIPES: Final[Mapping[str, TreeRecipe]] = {}
 
 
 def measure(seed: int, *, name: str, test: bool = True, recipe: TreeRecipe | None = None) -> list[Score]:
-    """Train the same network in three ways: plain outputs, the max rule, and the layer."""
+    """Train the same network in four ways: plain outputs, the max rule, the layer, and it with heads."""
     recipe = recipe or RECIPES.get(name, RECIPE)
     learned, judged = read_set(name, data_of("hierarchies") / "hierarchies")
     if not test:
@@ -204,29 +205,34 @@ def measure(seed: int, *, name: str, test: bool = True, recipe: TreeRecipe | Non
         judged = Labelled(learned.names, learned.cells[rows[:cut]], learned.labels[rows[:cut]])
         learned = Labelled(learned.names, learned.cells[rows[cut:]], learned.labels[rows[cut:]])
     parents = learned.parents
-    layer = LogicLayer(theory(learned.names, parents), inputs=learned.names, seconds=None)
+    text = theory(learned.names, parents)
+    layers = {
+        heads: LogicLayer(text, inputs=learned.names, heads=heads, seconds=None)
+        for heads in {1, recipe.heads}
+    }
     x, asked = scaled(learned.cells, judged.cells)
     y = torch.from_numpy(learned.labels)
+    ways = {
+        "plain outputs": 1,
+        "max rule in training": 1,
+        "layer": 1,
+        f"layer, {recipe.heads} heads": recipe.heads,
+    }
     found: list[Score] = []
-    for method in ("plain outputs", "max rule in training", "layer"):
+    for method, heads in ways.items():
+        layer = layers[heads] if method.startswith("layer") else None
+        outputs = heads * y.shape[1] + (heads if heads > 1 else 0)
         with one_thread(seed):
-            network = dense(
-                x.shape[1], recipe.hidden, y.shape[1], layers=recipe.layers, dropout=recipe.dropout
-            )
+            network = dense(x.shape[1], recipe.hidden, outputs, layers=recipe.layers, dropout=recipe.dropout)
 
             def loss(rows: Tensor) -> Tensor:
                 logits = network(x[rows])  # noqa: B023 - it is called before the next one is made
-                if method == "layer":  # noqa: B023
-                    value: Tensor = -layer(logits).log_likelihood(y[rows].long()).mean()
+                if layer is not None:  # noqa: B023
+                    parts, mixture = parted(logits, heads)  # noqa: B023
+                    value: Tensor = -layer(parts, mixture=mixture).log_likelihood(y[rows].long()).mean()  # noqa: B023
                     return value
                 if method == "plain outputs":  # noqa: B023
-                    return (
-                        nn.functional.binary_cross_entropy_with_logits(
-                            logits, y[rows].float(), reduction="none"
-                        )
-                        .sum(dim=1)
-                        .mean()
-                    )
+                    return _apart(logits, y[rows])
                 return _coherent(logits, y[rows], parents)
 
             fit(
@@ -241,19 +247,25 @@ def measure(seed: int, *, name: str, test: bool = True, recipe: TreeRecipe | Non
             )
             with torch.no_grad():
                 logits = network(asked)
-                if method == "layer":
-                    out = layer(logits)
+                if layer is not None:
+                    parts, mixture = parted(logits, heads)
+                    out = layer(parts, mixture=mixture)
                     said, chances = out.best.numpy(), out.marginals.table.numpy()
-                else:
-                    chances = torch.sigmoid(logits).numpy()
-                    said = chances > 0.5
-        if method != "max rule in training":
-            found += _scores(method, said, chances, judged, parents)
-        if method != "layer":
-            most = raised(chances, parents)
-            way = "max rule" if method == "plain outputs" else method
-            found += _scores(way, most > 0.5, most, judged, parents)
+                    found += _scores(method, said, chances, judged, parents)
+                    continue
+        chances = torch.sigmoid(logits).numpy()
+        if method == "plain outputs":
+            found += _scores(method, chances > 0.5, chances, judged, parents)
+        most = raised(chances, parents)
+        way = "max rule" if method == "plain outputs" else method
+        found += _scores(way, most > 0.5, most, judged, parents)
     return found
+
+
+def _apart(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the loss of outputs that know nothing of one another, summed over labels."""
+    every = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="none")
+    return every.sum(dim=1).mean()
 
 
 def _coherent(logits: Tensor, labels: Tensor, parents: Ints) -> Tensor:
