@@ -14,9 +14,10 @@ import lbm
 from lbm.errors import TooManyWorlds
 from lbm.knowledge.formula import atleast, atmost, atom, atoms_of, cardinality, disjunction, exactly
 from lbm.knowledge.parser import parse
+from lbm.knowledge.theory import Theory
 from lbm.reasoning.budget import NO_LIMIT
 from lbm.reasoning.exact import tables, variables, whole
-from lbm.reasoning.exact.apart import Component, Split
+from lbm.reasoning.exact.apart import Component, Split, take_apart
 from lbm.reasoning.exact.form import EvidenceRows
 from lbm.reasoning.exact.rows import unpack
 from lbm.reasoning.exact.tables import Tables
@@ -257,3 +258,49 @@ def test_evidence_that_leaves_a_weight_below_the_range_of_floats_loses_no_digit(
         1, 1.0, EvidenceRows(("g",), np.array([[0.0]])).weights([])
     )
     assert offset + logs[0] == pytest.approx(-732 + math.log(1 + math.exp(3)), abs=1e-12)
+
+
+def binomials(low, high, atoms, weight=1.0):
+    """Return Σ over k from low to high of (atoms choose k)·weight^k, in logarithms."""
+    logs = [
+        math.lgamma(atoms + 1) - math.lgamma(k + 1) - math.lgamma(atoms - k + 1) + k * math.log(weight)
+        for k in range(low, high + 1)
+    ]
+    return max(logs) + math.log(math.fsum(math.exp(log - max(logs)) for log in logs))
+
+
+def test_counters_of_hundreds_of_atoms_are_truth_values_until_they_are_met():
+    """Tables that are too many to be kept as numbers: what is said of all atoms alike has a closed form."""
+    atoms, least, weight = 400, 200, 0.3
+    names = [f"v{i}" for i in range(atoms)]
+    most = atleast(least, *map(atom, names))
+    assert lbm.count(Theory([most])) == sum(math.comb(atoms, k) for k in range(least, atoms + 1))
+    (component,) = take_apart(Theory([most, *((weight, name) for name in names)])).components
+    solver = Tables(component, NO_LIMIT)
+    offset, log = solver.mass(10, 1.0)
+    truth = binomials(least, atoms, atoms, math.exp(weight))
+    assert offset / 10 + log == pytest.approx(truth, rel=1e-12)
+    given = binomials(least - 1, atoms - 1, atoms - 1, math.exp(weight)) + weight
+    assert solver.marginals(10, 1.0) == pytest.approx([math.exp(given - truth)] * atoms, rel=1e-9)
+    rows = {"v7": np.array([[0.0, 1.0], [1.0, 0.0], [0.3, 0.7]])}
+    _, logs = solver.log_sums(10, 1.0, rows)
+    assert np.exp(logs[0] + offset / 10 - truth) == pytest.approx(math.exp(given - truth), rel=1e-9)
+    assert np.exp(logs[2]) == pytest.approx(0.7 * np.exp(logs[0]) + 0.3 * np.exp(logs[1]), rel=1e-9)
+    score, number, worlds = solver.best(1)
+    assert (score, number, len(worlds)) == (3 * atoms, 1, 1)
+    drawn = unpack(solver.draw(200, np.random.default_rng(0), 10, 1.0), atoms).sum(axis=1)
+    assert drawn.min() >= least
+    far = Tables(take_apart(Theory([most, (700, "v0")])).components[0], NO_LIMIT)  # in logarithms
+    offset, log = far.mass(1, 1.0)
+    with_v0 = 700 + binomials(least - 1, atoms - 1, atoms - 1)
+    truth = np.logaddexp(with_v0, binomials(least, atoms - 1, atoms - 1))
+    assert offset + log == pytest.approx(truth, rel=1e-12)
+
+
+def test_tables_that_memory_would_not_hold_are_refused_before_they_are_made():
+    names = [f"v{i}" for i in range(5000)]
+    (component,) = take_apart(Theory([atleast(2500, *map(atom, names))])).components
+    with pytest.raises(TooManyWorlds, match="limit MAX_TOGETHER"):
+        Tables(component, NO_LIMIT)
+    with pytest.raises(TooManyWorlds, match="limit MAX_COUNTERS"):
+        whole.circuit_of(component, None, NO_LIMIT)

@@ -26,20 +26,23 @@ from lbm.knowledge.circuit_formulae import (
 from lbm.knowledge.circuits import Builder, Circuit
 from lbm.knowledge.clauses import as_clause, definitional
 from lbm.knowledge.formula import Formula, iff, make
-from lbm.knowledge.weighted import check_cells
+from lbm.knowledge.weighted import counter_cells
 from lbm.logic.anatomy import view
 from lbm.logic.elimination import Elimination, Mask
 from lbm.reasoning.assign import reach
 from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.apart import Component, exponent
-from lbm.reasoning.exact.compile import MAX_EDGES, compile_clauses
+from lbm.reasoning.exact.compile import MAX_CONNECTED, MAX_EDGES, compile_clauses
 from lbm.reasoning.exact.cubes import ByCubes
 from lbm.reasoning.exact.passes import Passes
-from lbm.reasoning.exact.rows import Words, check_room, few, sort_rows, words_for
+from lbm.reasoning.exact.rows import Words, check_room, few, rounded, sort_rows, words_for
 from lbm.reasoning.exact.tables import Weights
 
 LISTED: Final = 4096
 """Models up to which a circuit lists them."""
+
+MAX_COUNTERS: Final = 4 * MAX_CONNECTED
+"""Cells of the counters of cardinalities, past which their clauses are not written: most are connected."""
 
 MAX_BESIDE: Final = 4096
 """Cubes of formulae beside one that is a circuit already, up to which the circuit is used for them, too.
@@ -362,7 +365,12 @@ def _clauses(component: Component, budget: Budget) -> tuple[list[list[int]], int
             roots[sign * root] = roots.get(sign * root, 0) + weight
     if deep:
         formulae = [formula for formula, _ in deep]
-        check_cells(*formulae)
+        if counter_cells(*formulae) > MAX_COUNTERS:
+            raise TooManyWorlds(
+                f"the cardinalities have {rounded(counter_cells(*formulae))} counter cells, more than "
+                f"{MAX_COUNTERS} (limit MAX_COUNTERS), too many to compile as clauses",
+                MAX_COUNTERS=MAX_COUNTERS,
+            )
         more, literals, free = definitional(formulae, place, free, budget.tick)
         rows += more
         for root, (_, weight) in zip(literals, deep, strict=True):

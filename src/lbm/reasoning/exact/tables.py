@@ -49,6 +49,7 @@ _AT_ONCE: Final = 1 << 23  # entries of the tables of all rows that are worked o
 _FEW: Final = 16  # rows of large tables below which it is faster to take one row at a time
 _SAFE: Final = 600.0  # natural logarithm of the largest and of 1 over the smallest entry that is in range
 _NEAR: Final = 50.0  # that of entries past which messages are scaled
+_LARGE: Final = 1 << 16  # entries of a table of truth values past which it stays one until it is met
 _JOINED: Final = 256  # entries of a table up to which those that meet are joined once and for all
 _LEAST: Final = 1e-300  # less than any sum that is not 0
 _MOST: Final = 1e300  # more than any logarithm
@@ -211,11 +212,11 @@ class Tables:
         bits = self._bits / math.log(2) + sum(int(table.max()).bit_length() for table in seen.values())
         kind: Any = np.int64 if bits < _WORD else object
         held = [
-            _Held(self._sorted(cell), _rows_last(self._axes(cell, cell.allowed).astype(kind)))
-            for cell in self.cells.cells
+            _Held(self._sorted(cell), _rows_last(self._axes(cell, cell.allowed))) for cell in self.cells.cells
         ]
         total = 1
-        for _, summed in self._messages(held, {v: t.astype(kind) for v, t in seen.items()}, {}, add=np.add):
+        seen = {variable: table.astype(kind) for variable, table in seen.items()}
+        for _, summed in self._messages(held, seen, {}, add=np.add, kind=kind):
             if summed.ndim == 1:
                 total *= int(summed[0])
             if not total:
@@ -311,13 +312,13 @@ class Tables:
         )
         buckets: dict[int, list[_Scored]] = {variable: [] for variable in self.order}
         for cell in self.cells.cells:
-            scores = np.zeros(cell.allowed.shape, kind) if cell.scores is None else cell.scores  # type: ignore[union-attr]
-            if cell.allowed is not None:
-                scores = np.where(cell.allowed, scores, none).astype(kind)
+            best = cell.allowed if cell.scores is None else cell.scores
+            if cell.scores is not None and cell.allowed is not None:
+                best = np.where(cell.allowed, cell.scores, none).astype(kind)
             scope = self._sorted(cell)
-            buckets[scope[0]].append(_Scored(scope, self._axes(cell, scores), np.ones((), np.int64)))
+            buckets[scope[0]].append(_Scored(scope, self._axes(cell, best), np.ones((), np.int64)))
         steps: list[_Choice] = []
-        best, number = 0, 1
+        score, number = 0, 1
         sizes = self.cells.sizes
         for variable in self.order:
             self.budget.tick()
@@ -327,8 +328,11 @@ class Tables:
             ways: Array = np.ones((), np.int64)
             for table in sorted(buckets.pop(variable), key=lambda table: table.best.size):
                 mine = [1, *(sizes[v] if v in table.scope else 1 for v in scope)]
+                more = table.best
+                if more.dtype == bool:
+                    more = np.where(more, 0, none).astype(kind)
                 # Two scores of what cannot be add up to no less than a number of 64 bits.
-                total = np.maximum(total + table.best.reshape(mine), none)
+                total = np.maximum(total + more.reshape(mine), none)
                 if table.ways.ndim:
                     ways = np.minimum(ways * table.ways.reshape(mine), MANY)
             total, ways = np.broadcast_to(total, whole), np.broadcast_to(ways, whole)
@@ -343,9 +347,9 @@ class Tables:
                 continue
             if not alive[0]:
                 return None
-            best += int(top[0])
+            score += int(top[0])
             number = min(number * int(summed[0]), MANY)
-        return best, number, steps
+        return score, number, steps
 
     def _reaching(self, steps: Sequence[_Choice], most: int | None) -> Words:
         """Return the models that steps allow, sorted; with ``most``, any so many of them."""
@@ -388,7 +392,7 @@ class Tables:
                 logs.append(made)
                 offset += top
             logs = self._joined(logs)
-            plain = [_Held(made.scope, np.exp(made.values), made.low) for made in logs]
+            plain = [made if made.values.dtype == bool else _exp(made) for made in logs]
             return plain, logs, offset
 
         return self._weighed.get((scale, temperature), make)
@@ -399,6 +403,9 @@ class Tables:
         last: dict[int, int] = {}
         for table in sorted(logs, key=lambda table: table.values.size):
             first = table.scope[0]
+            if table.values.dtype == bool:
+                found.append(table)
+                continue
             if first in last:
                 before = found[last[first]]
                 scope = tuple(sorted({*before.scope, *table.scope}, key=self.turn.__getitem__))
@@ -412,11 +419,12 @@ class Tables:
         return found
 
     def _weight(self, cell: TableCell, scale: int, temperature: float) -> tuple[_Held, int]:
-        """Return a cell's logarithms, 0 at most, and its best score."""
+        """Return a cell's logarithms, 0 at most, or truth values if they are many, and its best score."""
         scope = self._sorted(cell)
         if cell.scores is None or (cell.allowed is not None and not cell.allowed.any()):
             assert cell.allowed is not None
-            return _Held(scope, _rows_last(self._axes(cell, np.where(cell.allowed, 0.0, -np.inf)))), 0
+            values = _rows_last(self._axes(cell, cell.allowed))
+            return _Held(scope, values if values.size > _LARGE else _numbers(values, np.add)), 0
         top = int(cell.scores.max() if cell.allowed is None else cell.scores[cell.allowed].max())
         logs = exponents(cell.scores - top, scale, temperature)
         if cell.allowed is not None:
@@ -587,11 +595,12 @@ class Tables:
         add: np.ufunc,
         times: np.ufunc = np.multiply,
         scaled: Floats | None = None,
+        kind: type = np.float64,
     ) -> Iterator[tuple[_Held, Array]]:
         """Yield, for each variable in turn, the product of its tables, and that with the variable summed out.
 
         Variables that are ``fixed`` are no axes of any table; what is left of tables of these alone is
-        yielded first, with an empty scope.
+        yielded first, with an empty scope. Truth values become numbers of a ``kind`` as they are met.
 
         ``scaled``: sums near the end of the range go on as messages that are scaled to 1 at most, and the
         logarithms of what they are divided by are added here.
@@ -602,8 +611,9 @@ class Tables:
             if not fixed.keys().isdisjoint(table.scope):
                 table = _cut(table, fixed)  # noqa: PLW2901 - what is left of it
                 if not table.scope:
-                    if (table.values != one).any():
-                        yield table, table.values
+                    values = _numbers(table.values, times, kind)
+                    if (values != one).any():
+                        yield table, values
                     continue
             buckets[table.scope[0]].append(table)
         for variable, seen in evidence.items():
@@ -625,7 +635,7 @@ class Tables:
             others = self.scopes[variable]
             if fixed:
                 others = tuple([v for v in others if v not in fixed])
-            table = self._product((variable, *others), met, times)
+            table = self._product((variable, *others), met, times, kind)
             values = table.values
             halves = len(values) == 2  # added as two, which is faster
             summed: Array = add(values[0], values[1]) if halves else add.reduce(values, axis=0)
@@ -642,7 +652,9 @@ class Tables:
                 low, high = _bounds(summed)
             buckets[table.scope[1]].append(_Held(table.scope[1:], summed, low, high))
 
-    def _product(self, scope: tuple[int, ...], tables: list[_Held], times: np.ufunc) -> _Held:
+    def _product(
+        self, scope: tuple[int, ...], tables: list[_Held], times: np.ufunc, kind: type = np.float64
+    ) -> _Held:
         """Return the product of the tables of a variable, over it and the scope of its message."""
         sizes = self.sizes
         # Small ones first, so that most products are small.
@@ -653,7 +665,11 @@ class Tables:
             if len(table.scope) < len(scope):
                 mine = [sizes[v] if v in table.scope else 1 for v in scope]
                 values = values.reshape(*mine, values.shape[-1])
+            if times is np.add:
+                values = _numbers(values, times)
             found = values if found is None else times(found, values)
+        if found is not None:
+            found = _numbers(found, times, kind)
         whole = tuple([sizes[v] for v in scope])
         if found is None:
             found = np.full((*whole, 1), 1.0 if times is np.multiply else 0.0)
@@ -728,6 +744,17 @@ def _cut(table: _Held, fixed: Mapping[int, Ints]) -> _Held:
     values = table.values[..., 0].transpose(*gone, *left)[tuple([fixed[table.scope[i]] for i in gone])]
     scope = tuple([table.scope[i] for i in left])
     return _Held(scope, np.ascontiguousarray(np.moveaxis(values, 0, -1)), table.low, table.high)
+
+
+def _numbers(table: Array, times: np.ufunc, kind: type = np.float64) -> Array:
+    """Return truth values as numbers to be multiplied, or as logarithms to be added."""
+    if table.dtype != bool:
+        return table
+    return table.astype(kind) if times is np.multiply else np.where(table, 0.0, -np.inf)
+
+
+def _exp(logs: _Held) -> _Held:
+    return _Held(logs.scope, np.exp(logs.values), logs.low)
 
 
 def _rows_last(table: Array) -> Array:

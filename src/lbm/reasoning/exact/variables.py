@@ -30,6 +30,9 @@ from lbm.reasoning.exact.rows import Array, rounded
 MAX_CELL: Final = 1 << 20
 """Entries of the table of one formula, past which its parts are defined (Tseitin) instead."""
 
+MAX_TOGETHER: Final = 1 << 29
+"""Entries of the tables of all formulae together, a byte each where they are hard."""
+
 MAX_HEIGHT: Final = 25
 """What cardinalities of formulae that are no literals may count up to."""
 
@@ -278,6 +281,13 @@ class _Making:
     def made(self) -> Cells:
         """Return what was said as cells."""
         cells = []
+        entries = sum(math.prod(self.variables[n].size for n in scope) for scope in self.said)
+        if entries > MAX_TOGETHER:
+            raise TooManyWorlds(
+                f"formulae of {len(self.component.atoms)} atoms have tables of {rounded(entries)} entries "
+                f"together, more than {MAX_TOGETHER} (limit MAX_TOGETHER)",
+                MAX_TOGETHER=MAX_TOGETHER,
+            )
         for scope, said in self.said.items():
             self.budget.tick()
             axes = _Axes(scope, self.variables, self.place)
