@@ -83,6 +83,32 @@ def test_a_million_soft_clauses_have_a_world_and_what_it_loses_is_right():
     assert weights[false].sum() == found.lost >= found.bound
 
 
+@pytest.mark.parametrize("atoms", [10, 65, 129, 1_000])
+def test_where_chains_would_take_long_no_single_flip_makes_the_world_better(atoms, monkeypatch):
+    from lbm.reasoning.search import routes
+
+    monkeypatch.setattr(routes, "_exact", lambda *_: None)
+    monkeypatch.setattr(routes, "MAX_LITERALS", 10)  # so that it counts as large
+    for name in ("_glance", "_lose_nothing", "_improve", "_anneal", "_run_plainly"):
+        monkeypatch.setattr(routes.Search, name, lambda *_, **__: None)
+    rng = np.random.default_rng(atoms)
+    literals = rng.integers(1, atoms + 1, (5 * atoms, 3)) * rng.choice((-1, 1), (5 * atoms, 3))
+    weights = rng.integers(1, 10, 5 * atoms)
+    names = tuple(f"x{i}" for i in range(1, atoms + 1))
+    clauses = Clauses(names, literals.astype(np.int32).ravel(), np.arange(0, 15 * atoms + 1, 3))
+
+    def lost(world):
+        return int(weights[~(world[np.abs(literals) - 1] == (literals > 0)).any(axis=1)].sum())
+
+    found = lbm.best(lbm.Theory.from_clauses(clauses, weights), engines="own", seconds=20, seed=0)
+    world = np.array(list(found.world.values()))
+    assert lost(world) == found.lost
+    for i in range(atoms):
+        world[i] ^= True
+        assert lost(world) >= found.lost
+        world[i] ^= True
+
+
 @pytest.mark.parametrize("seconds", [0.001, 0.01, 0.05])
 def test_almost_no_time_gives_a_right_world_or_says_that_there_was_none_in_time(seconds):
     groups = [[f"v{v}_{k}" for k in range(20)] for v in range(12)]

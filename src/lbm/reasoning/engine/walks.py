@@ -91,14 +91,16 @@ def ground_of(clauses: Clauses) -> Ground | None:
     return Ground(literals[:size], starts[: number + 1], weights[:number], first, places[:size])
 
 
-def walk(ground: Ground, x: NDArray[np.uint8], *, idle: int, seed: int, number: int = 0) -> Walk:
+def walk(
+    ground: Ground, x: NDArray[np.uint8], *, idle: int, seed: int, number: int = 0, flips: int = MAX_FLIPS
+) -> Walk:
     """Return the best state met from ``x`` on, until ``idle`` flips in a row have found nothing better.
 
-    ``number`` tells walks of one seed apart. Not more than MAX_FLIPS are made.
+    ``number`` tells walks of one seed apart. Not more than ``flips`` are made, nor than MAX_FLIPS.
     """
-    best, rest = x.copy(), REST[number % 2]
-    cost, flips = _walk(*ground, x.copy(), best, idle, MAX_FLIPS, rest, MORE, *key_of(seed), number)
-    return Walk(best, int(cost), int(flips))
+    best, rest, most = x.copy(), REST[number % 2], min(flips, MAX_FLIPS)
+    cost, done = _walk(*ground, x.copy(), best, idle, most, rest, MORE, *key_of(seed), number)
+    return Walk(best, int(cost), int(done))
 
 
 def focused(ground: Ground, x: NDArray[np.uint8], *, flips: int, seed: int, number: int = 0) -> Walk:

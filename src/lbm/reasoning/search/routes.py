@@ -56,6 +56,7 @@ _LOWERING: Final = (
     1.0,
     0.2,
 )  # seconds for bounds, as long as searches have; and the share of that afterwards
+_DOWN: Final = (20, 40_000_000)  # flips of one walk down, at least, and atoms that they look at
 _LOSSLESS: Final = (0.02, 0.1)  # seconds for a world that loses nothing, and of every round that share
 _PATIENCE: Final = 0.25  # of the time, for finding out whether an exact answer is quick
 _HEAD_SHARE: Final = 0.05  # of the time that is left, at most
@@ -132,6 +133,7 @@ class Search(Hearing):
             self._glance()
             if not self._is_mixed():
                 self._lose_nothing(_LOSSLESS[0])
+                self._descend()
             if self.tried and not self._over():  # there was no time for that yet
                 self._improve(brief=_TURN)
                 if not self._over() and (found := self._exactly(_PATIENCE)):
@@ -249,6 +251,31 @@ class Search(Hearing):
                     self._add(found.x[: len(theory.atoms)].astype(bool).tolist())
             if solver is not None and number and not self._settled():
                 self._take(next(solver))
+            if self._over():
+                return
+
+    def _descend(self) -> None:
+        """Walk down from the best world where clauses are so many that one sweep of chains takes long."""
+        clauses = self.problem.weighted_clauses()
+        if self.top > 1 or self.every or clauses is None or self.least is None or self._over():
+            return
+        if len(clauses.literals) <= MAX_LITERALS or not engines.usable("walks", self.budget):
+            return
+        from lbm.reasoning.engine.streams import seed_from
+        from lbm.reasoning.engine.walks import ground_of, walk
+
+        ground = self._meanwhile(lambda: ground_of(clauses))
+        if ground is None or self._over():
+            return
+        self.seed = seed_from(self.rng) if self.seed is None else self.seed
+        x, least = np.array(self.least.values, np.uint8), None
+        flips = max(_DOWN[0], _DOWN[1] // ground.atoms)
+        for number in count():
+            found = walk(ground, x, idle=flips, seed=self.seed, number=number, flips=flips)
+            if least is not None and found.cost >= least:
+                return
+            x, least = found.x, found.cost
+            self._add(x.astype(bool).tolist())
             if self._over():
                 return
 

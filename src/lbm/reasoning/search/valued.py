@@ -117,6 +117,9 @@ def valued_of(problem: Problem, budget: Budget = NO_LIMIT) -> Valued | None:
     """
     if not problem.has_soft:
         return None
+    plain = problem.weighted_clauses()
+    if plain is not None and plain.weights.all():
+        return None
     with suppress(LimitExceeded, TooManyCubes):
         return _made(*_said(problem, budget), len(problem.atoms))
     return None
