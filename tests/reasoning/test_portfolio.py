@@ -1,5 +1,6 @@
 """Whoever is right first: engines are named, share what they know, and are believed as far as we evaluate."""
 
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -221,3 +222,104 @@ def test_engines_are_named_at_the_front_door():
     found = lbm.best(SMALL, engines="rc2", seed=0)
     assert (found.found_by, found.optimal) == ("rc2", True)
     assert lbm.Reasoner(SMALL).best(engines=["rc2"]).lost == 2
+
+
+# --- what they cannot take, and who is not there ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cp-sat", "toulbar2", None])
+def test_guests_that_hang_cost_no_more_than_the_time_that_was_given(kind, guests):
+    asked, _ = guests
+    begun = time.monotonic()
+    found = best(MIXED, engines="-rc2" if kind is None else f"own,{kind}", seconds=0.5, seed=0)
+    assert (found.lost, found.optimal, found.dropped) == (4, False, ())
+    assert len({module for module, _, _ in asked}) == (2 if kind is None else 1)
+    assert time.monotonic() - begun < 30  # and not for ever
+
+
+@pytest.mark.parametrize(
+    ("lie", "why"),
+    [
+        (Message("world", world="00000", lost=0), "a world that breaks what is hard"),
+        (Message("world", world="10010", lost=0), "a world that loses another weight"),
+        (Message("bound", lost=100), "a bound above what a world loses"),
+        (Message("end", all=True), "it finds no world where there is one"),
+        (Message("failed"), "its process ended without an answer"),
+    ],
+)
+def test_who_lies_is_dropped_and_the_others_go_on(lie, why, guests):
+    _, events = guests
+    events[aside.TOULBAR2] = [lie]
+    events[aside.CP_SAT] = [Message("bound", lost=3)]
+    found = best(MIXED, engines="-rc2", seconds=0.5, seed=0)
+    assert (found.lost, found.bound, found.proved_by) == (4, 3, "cp-sat")
+    assert found.dropped == (f"toulbar2: {why}",)
+
+
+def heavier(theory, factor, more=0):
+    """The same theory with weights so many times as large, the first of them larger still."""
+    rows = [
+        (statement.weight * factor + more * (place == 2), str(statement.formula))
+        if statement.weight is not None
+        else str(statement.formula)
+        for place, statement in enumerate(theory)
+    ]
+    return Theory(rows, atoms=theory.atoms)
+
+
+def test_weights_that_all_have_a_divisor_are_sent_divided_by_it(guests, monkeypatch):
+    _, events = guests
+    sent = []
+    fake = hearing.demanded
+
+    @contextmanager
+    def demanded(module, demands, **options):
+        sent.append(aside.header_of(demands) | {"weights": aside._in_units(demands).tolist()})
+        with fake(module, demands, **options) as answers:
+            yield answers
+
+    monkeypatch.setattr(hearing, "demanded", demanded)
+    events[aside.CP_SAT] = [Message("bound", lost=4 * 10**40), Message("end")]
+    found = best(heavier(MIXED, 10**40), engines="own,cp-sat", seconds=60, seed=0)
+    assert (found.lost, found.optimal, found.proved_by) == (4 * 10**40, True, "cp-sat")
+    assert (sent[0]["unit"], max(sent[0]["weights"])) == (10**40, 5)
+
+
+def test_weights_past_what_an_engine_counts_in_are_not_sent(guests):
+    asked, _ = guests
+    found = best(heavier(MIXED, 10**40, 1), engines="-rc2", seconds=1.0, seed=0)
+    assert found.lost == 4 * 10**40 + 1
+    assert asked == []
+
+
+def test_without_any_engine_but_ours_there_is_an_answer(monkeypatch):
+    monkeypatch.setattr(engines, "find_spec", lambda _: None)
+    assert engines.installed() == ("own",)
+    monkeypatch.setattr(hearing, "maxsat", lambda *_, **__: pytest.fail("it was asked"))
+    found = best(MIXED, seconds=1.0, seed=0)
+    assert (found.lost, found.found_by, found.dropped) == (4, "own", ())
+    with pytest.raises(ValueError, match="'rc2' is not installed"):
+        best(MIXED, engines="rc2")
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "said"),
+    [
+        ("", None, ""),
+        (" own , rc2,", None, ""),
+        (["own", "-rc2"], None, ""),
+        ("own,own", None, ""),
+        ("--rc2", ValueError, "there is no engine"),
+        ("-own,-rc2,-cp-sat,-toulbar2", ValueError, "no engine is left"),
+        ("own,-own", ValueError, "no engine is left"),
+        ("Own", ValueError, "there is no engine 'Own'"),
+        ([3], TypeError, "engines are names"),
+    ],
+)
+def test_every_form_of_engines_is_taken_or_refused_in_one_line(names, error, said):
+    if error is None:
+        assert best(SMALL, engines=names, seconds=5.0, seed=0).lost == 2
+        return
+    with pytest.raises(error, match=said) as raised:
+        best(SMALL, engines=names, seconds=5.0)
+    assert "\n" not in str(raised.value)
