@@ -177,6 +177,23 @@ def unpack(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Array
     return document, tensors
 
 
+def unpacked(
+    path: str | Path, kind: str, what: str, read: Callable[[dict[str, Any], dict[str, Array], str], T]
+) -> T:
+    """Return what ``read`` makes of a file's document, arrays and name; whatever is amiss is one clear error.
+
+    ``what`` is in the error that stands for a part that is missing or of another type.
+    """
+    where = str(path)
+    document, arrays = unpack(path, kind)
+    try:
+        return read(document, arrays, where)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, LbmError):
+            raise
+        refuse(where, f"expected the parts of {what}, found otherwise: {reason(error)}")
+
+
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 

@@ -15,6 +15,7 @@ from lbm.knowledge.parser import Statement, parse
 from lbm.knowledge.theory import Theory
 from lbm.nn.named import Choice, LayerQuery, UnfitInputs, groups_of_theory, inputs_of, queries_of
 from lbm.reasoning.answers import Result
+from lbm.reasoning.budget import Budget
 from lbm.reasoning.exact.sums import SummedPart
 
 SHOWN: Final = 20
@@ -75,7 +76,11 @@ class AskedLayer:
         given: Formula | str | None,
         groups: bool,
         seconds: float | None,
+        samples: int = 1000,
     ) -> None:
+        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+            raise ValueError(f"expected a number of samples from 1 up, got {samples!r}")
+        self.samples = samples
         self.theory = Theory.parse(theory) if isinstance(theory, str) else theory
         if not isinstance(self.theory, Theory):
             raise TypeError(f"expected a Theory or its text, got {theory!r}")
@@ -96,6 +101,10 @@ class AskedLayer:
         self.columns = tuple(name for choice in self.inputs for name in choice)
         self.queries: tuple[LayerQuery, ...] = queries_of(queries, self.theory, found)
         self._extend()
+        self._ready(Budget.of(seconds))
+
+    def _ready(self, budget: Budget) -> None:
+        """Work out what rows need."""
 
     def _extend(self) -> None:
         """Give each query choices, behind those of the inputs, and an atom if it is a formula."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from lbm.errors import NoAnswer, NoWorlds, TooManyWorlds
-from lbm.knowledge.formula import Formula
 from lbm.knowledge.theory import Theory
 from lbm.nn.asked import SHOWN, AskedLayer, LayerPlan
 from lbm.nn.inside import Pass
@@ -44,18 +42,9 @@ class CompiledLayer(AskedLayer):
     ``plain``: run operations of torch, on the CPU too.
     """
 
-    def __init__(
-        self,
-        theory: Theory | str,
-        inputs: Iterable[Any] | str,
-        queries: Iterable[Any] | str | Formula | None,
-        given: Formula | str | None,
-        groups: bool,
-        seconds: float | None,
-    ) -> None:
-        super().__init__(theory, inputs, queries, given, groups, seconds)
+    def _ready(self, budget: Budget) -> None:
         self.plain = False
-        self._form = self._layered(self.extended, self.choices, Budget.of(seconds))
+        self._form = self._layered(self.extended, self.choices, budget)
         self.lean = self._run(self._form, self.choices)
 
     # -- how it is made --

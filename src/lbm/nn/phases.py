@@ -12,11 +12,11 @@ Both phases of a row use the same random words, so that what they share falls ou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from lbm.arrays import Bools, Bytes, Floats, Ints
 from lbm.errors import NoAnswer, NoWorlds
 from lbm.knowledge.clauses import definitional
 from lbm.knowledge.formula import Formula, atom, holds
-from lbm.knowledge.theory import Theory
 from lbm.nn.asked import AskedLayer, LayerPlan
 from lbm.nn.named import UnfitInputs
 from lbm.reasoning.budget import NO_LIMIT, Budget
@@ -106,21 +105,7 @@ class PhasedLayer(AskedLayer):
     ``samples`` is how many states of a row are recorded.
     """
 
-    def __init__(
-        self,
-        theory: Theory | str,
-        inputs: Iterable[Any] | str,
-        queries: Iterable[Any] | str | Formula | None,
-        given: Formula | str | None,
-        groups: bool,
-        seconds: float | None,
-        samples: int,
-    ) -> None:
-        super().__init__(theory, inputs, queries, given, groups, seconds)
-        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-            raise ValueError(f"expected a number of samples from 1 up, got {samples!r}")
-        self.samples = samples
-        budget = Budget.of(seconds)
+    def _ready(self, budget: Budget) -> None:
         names = self.extended.atoms
         hard = [said.formula for said in self.extended if said.weight is None]
         self.soft = [said.formula for said in self.extended if said.weight is not None]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from lbm.errors import LbmError
 from lbm.knowledge.circuit_files import circuit_theory, nnf_lines
 from lbm.knowledge.circuit_formulae import circuit_of_formula, is_circuit_formula
 from lbm.knowledge.circuits import Builder
@@ -26,12 +25,11 @@ from lbm.machine.files import (
     listed,
     pack,
     read_theory,
-    reason,
     refuse,
     shown,
     theory_text,
     typed,
-    unpack,
+    unpacked,
 )
 from lbm.nn.layer import LogicLayer
 
@@ -63,14 +61,7 @@ def save_layer(layer: LogicLayer, path: str | Path) -> None:
 
 def load_layer(path: str | Path) -> LogicLayer:
     """Return the layer that :func:`save_layer` wrote; anything else is one clear error."""
-    where = str(path)
-    document, arrays = unpack(path, FORMAT)
-    try:
-        return _read(document, arrays, where)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, LbmError):
-            raise
-        refuse(where, f"expected the parts of a layer, found otherwise: {reason(error)}")
+    return unpacked(path, FORMAT, "a layer", _read)
 
 
 def layer_bytes(layer: LogicLayer) -> bytes:

@@ -19,7 +19,6 @@ from scipy.sparse import csc_array
 from sklearn.utils.validation import check_is_fitted
 
 from lbm.arrays import Bytes
-from lbm.errors import LbmError
 from lbm.knowledge.packed import write_whole
 from lbm.knowledge.theory import Theory
 from lbm.machine.files import (
@@ -30,12 +29,11 @@ from lbm.machine.files import (
     listed,
     pack,
     read_theory,
-    reason,
     refuse,
     shown,
     theory_text,
     typed,
-    unpack,
+    unpacked,
 )
 from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import MAX_CONFIDENCE, Knowledge, known_as, label_names
@@ -99,14 +97,7 @@ def load_model(path: str | Path) -> LBMClassifier:
 
     It predicts, explains and gives rules without torch, which is loaded where it is trained on.
     """
-    where = str(path)
-    document, arrays = unpack(path, FORMAT)
-    try:
-        return _read_model(document, arrays, where)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, LbmError):
-            raise
-        refuse(where, f"expected the parts of a model, found otherwise: {reason(error)}")
+    return unpacked(path, FORMAT, "a model", _read_model)
 
 
 def model_bytes(classifier: LBMClassifier) -> bytes:
