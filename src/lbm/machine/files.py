@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 KINDS: Final = {
     "lbm-machine": "a machine: lbm.load reads it",
     "lbm-model": "a trained model: lbm.load reads it",
+    "lbm-relational": "a relational model: lbm.load reads it",
     "lbm-layer": "a layer: lbm.load reads it",
     "lbm-checkpoint": "a checkpoint: `lbm train --resume` goes on with it",
 }

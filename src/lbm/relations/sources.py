@@ -97,6 +97,20 @@ def read_sources(
     )
 
 
+def background_file(path: Path | str) -> Path | None:
+    """Return the file that holds a problem's background and no examples: bk.pl or Aleph's .b."""
+    path = Path(path)
+    if path.is_dir():
+        found = [path / "bk.pl"] if (path / "bk.pl").exists() else sorted(path.glob("*.b"))
+    elif path.suffix in STEM and path.exists():
+        found = [path.with_suffix(".b")]
+    elif path.name in _PARTS and path.exists():
+        found = [path.with_name("bk.pl")]
+    else:
+        found = [_sibling(path, ".b")]
+    return found[0] if len(found) == 1 and found[0].exists() else None
+
+
 def find_file(directory: Path, given: Path | str | None, usual: str) -> Path:
     """Return the file that is named, looked for where you are and in the directory, or the usual one."""
     if given is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lbm.errors import FileError
 from lbm.knowledge.packed import file_error, write_whole
-from lbm.relations.modes import Mode
+from lbm.relations.modes import Mode, Modes
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.printed import write_clause
 from lbm.relations.prolog.program import Program, indicator
@@ -30,7 +30,7 @@ def save_problem(problem: RelationalProblem, directory: Path | str) -> list[str]
         "bk.pl": program_lines(problem.background),
         "pos.pl": _examples(problem.positive),
         "neg.pl": _examples(problem.negative),
-        "modes.pl": mode_lines(problem),
+        "modes.pl": mode_lines(problem.modes),
     }
     if problem.folds is not None:
         files["folds.tsv"] = _folds(problem)
@@ -52,9 +52,8 @@ def program_lines(program: Program) -> Iterator[str]:
         yield from (_fact(name, fact) for fact in predicate.facts[place:])
 
 
-def mode_lines(problem: RelationalProblem) -> Iterator[str]:
-    """Yield the settings, modes and determinations of a problem as directives."""
-    modes = problem.modes
+def mode_lines(modes: Modes) -> Iterator[str]:
+    """Yield the settings, modes and determinations as directives."""
     for name, value in modes.settings.items():
         yield write_clause(Compound(":-", (Compound("set", (name, value)),)))
     for mode in modes.head:

@@ -203,6 +203,14 @@ def test_a_search_without_end_is_an_error_that_names_the_goal(program, goal):
     assert len(line) < 400
 
 
+def test_answers_without_end_are_an_error_that_names_the_question():
+    program = make_program(read_clauses("p(a). p(X) :- p(X). n(0). n(X) :- n(Y), X is Y + 1."))
+    for goal in ("p(X)", "p(a)", "n(X)"):
+        with pytest.raises(LimitExceeded, match=r"more than 500 answers to .*limit PROOFS") as caught:
+            list(solve(program, read_term(goal), proofs=500))
+        assert (caught.value.limit, caught.value.value) == ("PROOFS", 500)
+
+
 def test_an_answer_found_in_time_is_given_even_if_the_search_has_no_end():
     found = solve(
         make_program(read_clauses("n(0). n(X) :- n(Y), X is Y + 1.")), read_term("n(X)"), steps=1000

@@ -242,14 +242,42 @@ class Background:
         """Return the engine's answers to a literal, shape (answers, places)."""
         left = iter(choice)
         values = {str(place): self.terms[next(left)] for place, is_bound in enumerate(bound) if is_bound}
+        if not values and self.has_only_facts(template):
+            return self._facts(template, len(bound))
         goal = substitute(template, values)
         rows = set()
-        for answer in solve(self.program, goal, steps=self.steps):
+        for answer in solve(self.program, goal, steps=self.steps, answers=1 if all(bound) else None):
             row = [values.get(str(place), answer.get(str(place), "")) for place in range(len(bound))]
             if not all(map(is_ground, row)):
                 raise ParseError(
                     f"expected answers without variables to {write_short(goal)}, found one that has some"
                 )
             rows.add(tuple(map(self.numbers.of, row)))
-        flat = list(chain.from_iterable(sorted(rows)))
-        return np.array(flat, dtype=np.int64).reshape(len(rows), len(bound))
+        return _as_table(rows, len(bound))
+
+    def _facts(self, template: Term, places: int) -> Ints:
+        """Return what the engine would answer to a literal of facts alone, without asking it."""
+        name = signature(template)
+        assert name is not None, "a predicate has a name"
+        parts = arguments(template)
+        rows = set()
+        if all(isinstance(part, Variable) for part in parts):
+            place = [int(part.name) for part in parts if isinstance(part, Variable)]
+            for fact in self.program.facts(*name):
+                row = [0] * places
+                same = True
+                for k, term in zip(place, fact, strict=True):
+                    number = self.numbers.of(term)
+                    same = same and row[k] in (0, number + 1)
+                    row[k] = number + 1
+                if same:
+                    rows.add(tuple(number - 1 for number in row))
+            return _as_table(rows, places)
+        for answer in solve(self.program, template, steps=self.steps):
+            rows.add(tuple(self.numbers.of(answer[str(k)]) for k in range(places)))
+        return _as_table(rows, places)
+
+
+def _as_table(rows: set[tuple[int, ...]], places: int) -> Ints:
+    flat = list(chain.from_iterable(sorted(rows)))
+    return np.array(flat, dtype=np.int64).reshape(len(rows), places)

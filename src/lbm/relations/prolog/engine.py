@@ -27,13 +27,21 @@ from lbm.relations.prolog.terms import EMPTY, Compound, Term, Variable, key, mak
 STEPS: Final = 100_000
 """Goals that may be called until the next answer is found, unless another number is given."""
 
+PROOFS: Final = 100_000
+"""Answers to one question, the same ones counted again, that are given at most."""
+
 # A goal that waits: its template, the frame of the rule it is from, the number of choices that were open when
 # that rule was called (a cut goes back to them), and the goals after it.
 _Goals = tuple[Any, Frame, int, Any] | None
 
 
 def solve(
-    program: Program, goals: Term | Sequence[Term], *, steps: int = STEPS, answers: int | None = None
+    program: Program,
+    goals: Term | Sequence[Term],
+    *,
+    steps: int = STEPS,
+    answers: int | None = None,
+    proofs: int = PROOFS,
 ) -> Iterator[dict[str, Term]]:
     """Yield, for each proof of all goals, the values of their variables, in Prolog's order.
 
@@ -48,6 +56,8 @@ def solve(
         Goals that may be called for one answer; LimitExceeded if that is not enough.
     answers
         How many answers are wanted at most; None: all.
+    proofs
+        Answers after which there is no end in sight: LimitExceeded.
 
     Examples
     --------
@@ -65,7 +75,13 @@ def solve(
     waiting: _Goals = None
     for template in reversed(templates):
         waiting = (template, frame, 0, waiting)
-    for _ in islice(proof.run(waiting), answers):
+    for number, _ in enumerate(islice(proof.run(waiting), answers), start=1):
+        if number > proofs:
+            raise LimitExceeded(
+                f"more than {proofs} answers to {proof.asked} (limit PROOFS): is there a rule that calls "
+                "itself without end?",
+                PROOFS=proofs,
+            )
         names: dict[Cell, Variable] = {}
         yield {name: proof.bindings.resolve(frame[slot.number], names) for name, slot in slots.items()}
 

@@ -18,14 +18,19 @@ from typing import Any, Final
 import numpy as np
 
 from lbm.arrays import Bools, Floats, Ints
+from lbm.knowledge.formula import atom_name
+from lbm.knowledge.parser import Statement
 from lbm.knowledge.printed import table
 from lbm.knowledge.theory import Theory
 from lbm.relations.columns.relevance import select as select_columns
 from lbm.relations.columns.transformer import RelationalColumns
+from lbm.relations.learned import LearnedRule
+from lbm.relations.model import Member, RelationalModel, RelationRules
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import Term
+from lbm.training.explanations.explain import as_classifier
 from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.relational.average import fit_average, how_many, together
+from lbm.training.relational.average import Average, fit_average, how_many, together
 from lbm.training.relational.folds import Names, make_folds
 from lbm.training.relational.rules import Rules, read_rules
 from lbm.training.relational.scores import Scores, mean_and_deviation, score, surprise
@@ -120,6 +125,8 @@ class Induction:
         One machine trained on all examples, and the columns it sees; scores are not its own.
     rules
         The strongest rules of that machine, with their weights, the strongest first.
+    model
+        All that predicts: as many machines as score a fold. None: it was not asked for.
     """
 
     name: str
@@ -129,6 +136,7 @@ class Induction:
     classifier: LBMClassifier
     columns: RelationalColumns
     rules: tuple[str, ...]
+    model: RelationalModel | None = None
 
     def mean(self, what: str = "accuracy") -> tuple[float, float]:
         """Return mean and standard deviation over folds of a score: a field of :class:`Scores`."""
@@ -212,6 +220,8 @@ def induce(
     random_state: int = 0,
     n_jobs: int = 1,
     progress: Callable[[int], object] | None = None,
+    keep: bool = False,
+    only: str | None = None,
 ) -> Induction:
     """Return scores of a machine on each fold, and a machine of all examples with its rules.
 
@@ -238,6 +248,11 @@ def induce(
         Folds at a time, in processes of their own; scores do not depend on it.
     progress
         Called with the number of folds done, after each of them.
+    keep
+        Whether to make a :class:`lbm.relations.model.RelationalModel` of all examples: as many machines as
+        score a fold are trained on them.
+    only
+        The one fold to test; classifier, columns, rules and model are then those of the other folds.
     """
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
@@ -256,6 +271,16 @@ def induce(
         problem, columns, theory, rules, names, hidden, tuple(settings), max_epochs, random_state, machines
     )
     every = sorted(set(names.tolist()), key=lambda name: (len(name), name) if name.isdigit() else (0, name))
+    if only is not None:
+        if only not in every:
+            raise ValueError(f"expected a fold among {', '.join(every[:20])}, got {only!r}")
+        one, odds, fit = try_fold(task, only)
+        log_odds = np.full(len(names), np.nan)
+        log_odds[names == only] = odds
+        if progress is not None:
+            progress(1)
+        rest = np.flatnonzero(names != only)
+        return Induction(problem.name, features, (one,), log_odds, *_with_model(task, rest, fit))
     log_odds = np.zeros(len(names))
     tested = []
     work = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(run_fold)(task, name) for name in every)
@@ -264,8 +289,8 @@ def induce(
         log_odds[names == found.name] = odds
         if progress is not None:
             progress(len(tested))
-    classifier, fitted, strongest = _final(task)
-    return Induction(problem.name, features, tuple(tested), log_odds, classifier, fitted, strongest)
+    final = _whole(task) if keep else _final(task)
+    return Induction(problem.name, features, tuple(tested), log_odds, *final)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,11 +310,25 @@ class Task:
     units: str | None = None
 
 
-def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
-    """Return the scores of one fold, and the log-odds of its examples in their order."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """What was fitted to some examples: columns, their table, the best settings first, and machines.
+
+    ``held`` are log-odds of the examples by machines that had to do without them; ``share`` is that of rules
+    over relations, and ``weight`` that of a label as evidence, None where labels are hard.
+    """
+
+    columns: RelationalColumns
+    table: Any
+    settings: tuple[Setting, ...]
+    average: Average
+    share: float = 0.0
+    weight: float | None = None
+
+
+def fit_examples(task: Task, train: Ints) -> Fitted:
+    """Return columns and machines fitted to the examples with these numbers, and to nothing else."""
     examples, labels = task.problem.examples, np.array(task.problem.labels)
-    test = task.names == name
-    train = np.flatnonzero(~test)
     fitted = _fit_columns(task, train)
     seen = fitted.transform([examples[k] for k in train])
     machines = how_many(labels[train], task.machines)
@@ -303,17 +342,34 @@ def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
         make=lambda setting, seed: _machine(replace(task, seed=seed), setting),
         seed=task.seed,
     )
-    asked = np.flatnonzero(test)
-    odds = average.decision_function(fitted.transform([examples[k] for k in asked.tolist()]))
-    alone = scores = score(odds, labels[test])
-    share = 0.0
-    if task.rules is not None:
-        weight = task.rules.trust(train)
-        share = task.rules.share(train, held[: together(machines)].mean(axis=0), task.names, weight)
-        odds = task.rules.mixed(odds, train, asked, share, weight)
-        scores = score(odds, labels[test])
-    tested = Tested(name, len(asked), scores, alone, settings[0], average.columns, share, machines)
+    if task.rules is None:
+        return Fitted(fitted, seen, settings, average)
+    weight = task.rules.trust(train)
+    share = task.rules.share(train, held[: together(machines)].mean(axis=0), task.names, weight)
+    return Fitted(fitted, seen, settings, average, share, weight)
+
+
+def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
+    """Return the scores of one fold, and the log-odds of its examples in their order."""
+    tested, odds, _ = try_fold(task, name)
     return tested, odds
+
+
+def try_fold(task: Task, name: str) -> tuple[Tested, Floats, Fitted]:
+    """Return the scores of one fold, the log-odds of its examples, and what was fitted to the others."""
+    examples, labels = task.problem.examples, np.array(task.problem.labels)
+    test = task.names == name
+    train, asked = np.flatnonzero(~test), np.flatnonzero(test)
+    found = fit_examples(task, train)
+    average = found.average
+    odds = average.decision_function(found.columns.transform([examples[k] for k in asked.tolist()]))
+    alone = scores = score(odds, labels[test])
+    if task.rules is not None:
+        odds = task.rules.mixed(odds, train, asked, found.share, found.weight)
+        scores = score(odds, labels[test])
+    setting, machines = found.settings[0], len(average.members)
+    tested = Tested(name, len(asked), scores, alone, setting, average.columns, found.share, machines)
+    return tested, odds, found
 
 
 def rank_settings(
@@ -401,6 +457,74 @@ def _machine(task: Task, setting: Setting) -> LBMClassifier:
     )
 
 
+def strongest_rules(machine: LBMClassifier, table: Any, labels: Bools) -> tuple[tuple[str, ...], Theory]:
+    """Return the texts of a machine's rules, the strongest first, and the rules as a theory in that order."""
+    found = machine.rules(table, labels, max_rules=RULES)
+    order = sorted(range(len(found.rules)), key=lambda k: -abs(found.rules[k].weight))
+    statements = list(found.theory)
+    return tuple(found.rules[k].text for k in order), Theory([statements[k] for k in order])
+
+
+def make_model(task: Task, train: Ints, found: Fitted, rules: Theory) -> RelationalModel:
+    """Return what was fitted to examples as a model that needs none of them."""
+    labels = np.array(task.problem.labels)[train]
+    names = tuple(found.columns.names_)
+    place = {atom_name(name): k for k, name in enumerate(names)}
+    members = []
+    for machine, _ in found.average.members:
+        known = as_classifier(machine.network_).machine
+        seen = tuple(place[atom_name(name)] for name in known.atoms[:-1])
+        members.append(Member(known, seen))
+    table = np.asarray(found.table.to_numpy(), dtype=bool)
+    relations = None
+    if task.rules is not None:
+        relations = RelationRules(
+            task.rules.text,
+            {task.rules.names[k]: task.rules.labels[k] for k in train.tolist()},
+            found.share,
+            found.weight,
+        )
+    return RelationalModel(
+        name=task.problem.name,
+        target=task.problem.target,
+        modes=task.problem.modes,
+        features=found.columns.features,
+        depth=found.columns.saturation_.depth if found.columns.features == "paper" else None,
+        columns=names,
+        members=tuple(members),
+        rules=tuple(_learned(statement, names, place, table, labels) for statement in rules),
+        examples=len(train),
+        background=task.problem.background,
+        relations=relations,
+    )
+
+
+def _learned(
+    statement: Statement, names: Sequence[str], place: Mapping[str, int], table: Bools, labels: Bools
+) -> LearnedRule:
+    """Return a rule of a machine, ``body -> target`` or ``body -> ~target``, with its figures."""
+    formula = statement.formula
+    literals: list[tuple[str, bool]] = []
+    if formula.kind == "implies":
+        todo = [formula.args[0]]
+        while todo:
+            part = todo.pop()
+            if part.kind == "and":
+                todo.extend(reversed(part.args))
+            else:
+                truth = part.kind == "atom"
+                literals.append(((part if truth else part.args[0]).label, truth))
+        formula = formula.args[1]
+    positive = formula.kind == "atom"
+    holds = np.ones(len(table), dtype=bool)
+    for name, truth in literals:
+        holds &= table[:, place[name]] == truth
+    body = tuple((names[place[name]], truth) for name, truth in literals)
+    right = int((labels[holds] == positive).sum())
+    assert statement.weight is not None, "rules of a machine are weighted"
+    return LearnedRule(float(statement.weight), positive, body, int(holds.sum()), right)
+
+
 def _final(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...]]:
     """Return a machine of all examples, its columns, and its strongest rules."""
     labels = np.array(task.problem.labels)
@@ -412,6 +536,20 @@ def _final(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...
     fitted.keep(kept)
     table = table.iloc[:, kept]
     machine = _machine(task, setting).fit(table, labels)
-    found = machine.rules(table, labels, max_rules=RULES)
-    strongest = sorted(found.rules, key=lambda rule: -abs(rule.weight))
-    return machine, fitted, tuple(rule.text for rule in strongest)
+    return machine, fitted, strongest_rules(machine, table, labels)[0]
+
+
+def _whole(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...], RelationalModel]:
+    """Return what :func:`_final` returns, and a model of as many machines as score a fold."""
+    every = np.arange(len(task.problem.labels))
+    return _with_model(task, every, fit_examples(task, every))
+
+
+def _with_model(
+    task: Task, train: Ints, found: Fitted
+) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...], RelationalModel]:
+    machine, kept = found.average.members[0]
+    labels = np.array(task.problem.labels)[train]
+    texts, rules = strongest_rules(machine, found.table.iloc[:, list(kept)], labels)
+    model = make_model(task, train, found, rules)
+    return machine, found.columns.keep(kept), texts, model

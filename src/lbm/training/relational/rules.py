@@ -19,26 +19,25 @@ from numpy.typing import NDArray
 from lbm.arrays import Floats, Ints
 from lbm.errors import NoWorlds
 from lbm.knowledge.formula import atom_name
+from lbm.knowledge.packed import read_lines
 from lbm.knowledge.theory import Theory
 from lbm.relations.evidence import choose_weight, ground, log_odds, marginals, mix, prepare
 from lbm.relations.evidence.residual import GroundRules
 from lbm.relations.evidence.weights import WEIGHTS
+from lbm.relations.model import SWEEPS, mix_odds
 from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import write
 from lbm.training.learners.estimator import read_knowledge
 
 CHOOSING: Final = 128
-SCORING: Final = 512
-"""Sweeps of each chain where labels are soft, to choose their weight and to score by it.
-
-Wrong labels leave many orders nearly as good, among which chains may never agree; to score an example, its
-chance to a hundredth is enough.
-"""
+"""Sweeps of each chain where labels are soft, to choose their weight."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
     """Rules grounded over a problem's constants, made ready, and its examples' names as they have them.
+
+    ``text`` is what they were read from, or the ground rules.
 
     Where a method takes a ``weight``, it is that of each label as evidence; None: labels are hard.
     """
@@ -46,6 +45,7 @@ class Rules:
     ready: GroundRules
     names: tuple[str, ...]
     labels: tuple[bool, ...]
+    text: str = ""
 
     def trust(self, train: Ints) -> float | None:
         """Return the weight of labels: none, they are hard, where some world keeps them all.
@@ -64,7 +64,7 @@ class Rules:
         """Return the log-odds of examples given the labels of others; both are numbers of examples."""
         queries = [self.names[k] for k in asked.tolist()]
         distinct = list(dict.fromkeys(queries))
-        sweeps = None if weight is None else SCORING
+        sweeps = None if weight is None else SWEEPS
         evidence = self._evidence(known)
         found = marginals(self.ready, evidence, distinct, weight=weight, sweeps=sweeps, seed=0)
         return log_odds([found[name] for name in queries])
@@ -88,9 +88,7 @@ class Rules:
         """Return the mixture for examples that were not trained on."""
         if not share:
             return table
-        # A table may be surer than rules ever are: both keep to what evidence calls certain.
-        bounded = log_odds(1 / (1 + np.exp(-np.clip(table, -500, 500))))
-        return np.asarray((1 - share) * bounded + share * self.log_odds(train, asked, weight))
+        return mix_odds(table, self.log_odds(train, asked, weight), share)
 
 
 def read_rules(
@@ -109,7 +107,10 @@ def read_rules(
         return None, knowledge
     theory = ground(knowledge, list(dict.fromkeys(names)))
     if arity and _names_target(theory.atoms, target):
-        return Rules(prepare(theory), names, problem.labels), None
+        text = str(theory)
+        if not isinstance(knowledge, Theory):
+            text = knowledge if isinstance(knowledge, str) else read_lines(knowledge)
+        return Rules(prepare(theory), names, problem.labels, text), None
     return None, read_knowledge(knowledge)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import lbm
     from lbm.knowledge.theory import Theory
     from lbm.machine.rbm import Machine
+    from lbm.relations.model import RelationalModel
     from lbm.training.learners.classifier import LBMClassifier
 
 _THEORIES: Final = (".lbm", ".cnf", ".wcnf", ".uai", ".nnf", ".ddnnf", ".sdd")
@@ -30,7 +31,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    Theory, Machine, LBMClassifier or LogicLayer
+    Theory, Machine, LBMClassifier, RelationalModel or LogicLayer
         A theory is read in any format, by the ending of its name or by a line that gives it away. Only
         trained models and layers need the extra ``train``. Nothing that a file says is ever run, and a file
         that is none of these, or is damaged, is one clear error.
@@ -59,6 +60,10 @@ def load(path: str | Path) -> Any:
             from lbm import load_model  # through the door, which names the extra where it is missing
 
             return load_model(path)
+        if kind == "lbm-relational":
+            from lbm.relations.model_file import load_relational
+
+            return load_relational(path)
         if kind == "lbm-layer":
             import lbm  # that room comes later
 
@@ -81,7 +86,9 @@ def load(path: str | Path) -> Any:
         _refuse(path, f"a file that ends in {ending}: let it end in .lbm, .cnf or .wcnf if it is a theory")
 
 
-def save(thing: Theory | Machine | LBMClassifier | lbm.nn.LogicLayer, path: str | Path) -> None:
+def save(
+    thing: Theory | Machine | LBMClassifier | RelationalModel | lbm.nn.LogicLayer, path: str | Path
+) -> None:
     """Write a theory, a machine, a fitted classifier or a layer to a file, whole or not at all.
 
     The ending of the name says in which format a theory is written: ``.lbm``, ``.cnf``, ``.wcnf`` or, as a
@@ -111,6 +118,7 @@ def save(thing: Theory | Machine | LBMClassifier | lbm.nn.LogicLayer, path: str 
     # Where no classifier or layer was imported, none can be given: torch is not loaded to find that out.
     learners = sys.modules.get("lbm.training.learners.classifier")
     layers = sys.modules.get("lbm.nn")
+    relational = sys.modules.get("lbm.relations.model")
     if isinstance(thing, Machine):
         from lbm.machine.store import save as save_machine
 
@@ -121,12 +129,18 @@ def save(thing: Theory | Machine | LBMClassifier | lbm.nn.LogicLayer, path: str 
 
         _refuse_theory_ending(path, "a trained model")
         save_model(thing, path)
+    elif relational is not None and isinstance(thing, relational.RelationalModel):
+        from lbm.relations.model_file import save_relational
+
+        _refuse_theory_ending(path, "a relational model")
+        save_relational(thing, path)
     elif layers is not None and isinstance(thing, layers.LogicLayer):
         _refuse_theory_ending(path, "a layer")
         layers.save_layer(thing, path)
     else:
         raise TypeError(
-            f"expected a Theory, a Machine, a fitted LBMClassifier or a LogicLayer, got {shown(thing)}; "
+            "expected a Theory, a Machine, a fitted LBMClassifier, a RelationalModel or a LogicLayer, "
+            f"got {shown(thing)}; "
             f"a formula is saved as lbm.Theory([formula])"
         )
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from lbm.views.commands import learning, shared
+
+if TYPE_CHECKING:
+    from lbm.relations.model import RelationalModel
 
 
 def induce_rules(
@@ -58,7 +61,19 @@ def induce_rules(
         Option("--select", min=1, help="Columns to keep, those that mRMR prefers; by default all."),
     ] = None,
     save: Annotated[
-        str | None, Option("--save", metavar="MODEL", help="Where the machine of all examples goes.")
+        str | None, Option("--save", metavar="MODEL", help="Where the model of all examples goes.")
+    ] = None,
+    background: Annotated[
+        str,
+        shared.one_of(
+            ("inside", "path"),
+            "--background",
+            "Of --save: inside, the model holds the background; path, its place and hash alone.",
+        ),
+    ] = "inside",
+    only: Annotated[
+        str | None,
+        Option("--only", metavar="FOLD", help="Test this fold alone; --save keeps the model of the others."),
     ] = None,
     jobs: learning.Jobs = 1,
     as_json: shared.Json = False,
@@ -67,10 +82,11 @@ def induce_rules(
     """Learn a relational problem, and print accuracy per fold, mean and s.d., and the strongest rules.
 
     For each fold, columns are found and a machine is trained on the other folds alone; settings are chosen
-    there too. Where examples are few, several machines score a fold, by the mean of their log-odds. Rules,
-    and what --save keeps, are those of one machine of all examples. Folds are those of folds.tsv or --folds,
-    unless --group-by says what may not be parted; otherwise they are drawn, classes spread evenly, and
-    equal examples stay together. --group-by arguments keeps ex(a,b) and ex(b,a) together.
+    there too. Where examples are few, several machines score a fold, by the mean of their log-odds; so does
+    the model that --save keeps, for `lbm predict` and `lbm rules`. Rules are those of one machine. Folds are
+    those of folds.tsv or --folds, unless --group-by says what may not be parted; otherwise they are drawn,
+    classes spread evenly, and equal examples stay together. --group-by arguments keeps ex(a,b) and ex(b,a)
+    together.
 
     With --json: problem, features, positive, negative, folds (list of name, examples, accuracy,
     balanced_accuracy, f1, auc_pr, columns, size, learning_rate, l2, machines, share of the rules), and of
@@ -98,11 +114,11 @@ def induce_rules(
             random_state=seed,
             n_jobs=jobs,
             progress=show,
+            keep=save is not None,
+            only=only,
         )
     if save is not None:
-        from lbm.training.storage.store import save_model
-
-        save_model(found.classifier, save)
+        _save(found.model, save, relational.background_of(directory) if background == "path" else None)
     if as_json:
         counts = {"positive": len(problem.positive), "negative": len(problem.negative)}
         rest = {
@@ -114,4 +130,13 @@ def induce_rules(
     else:
         shared.say(*found.lines())
         if save is not None:
-            shared.remark(f"{save}: the machine of all examples")
+            which = "all examples" if only is None else f"all folds but {only}"
+            shared.remark(f"{save}: the model of {which}")
+
+
+def _save(model: RelationalModel | None, place: str, background: Path | None) -> None:
+    from lbm.relations.model import with_place
+    from lbm.relations.model_file import save_relational
+
+    assert model is not None, "it was asked for"
+    save_relational(model if background is None else with_place(model, background), place)

@@ -113,3 +113,12 @@ class ProblemOptions:
         for warning in problem.warnings:
             shared.warn(warning)
         return problem
+
+    def background_of(self, directory: str) -> Path:
+        """Return the file that holds a problem's background and nothing else."""
+        from lbm.relations.sources import background_file
+
+        found = background_file(directory)
+        if found is None:
+            raise FileError(f"expected a background in a file of its own, found none in {directory}")
+        return found

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from lbm.errors import FileError
 from lbm.knowledge.printed import counted, csv_text
-from lbm.views.commands import learning, shared
+from lbm.views.commands import learning, relational, shared
 
 if TYPE_CHECKING:
     from lbm.arrays import Bools, Floats, Ints
@@ -72,6 +73,10 @@ def predict_rows(
     proba: Annotated[
         bool, Option("--proba", help="The probability of every class, not of the best only.")
     ] = False,
+    background: Annotated[
+        str | None,
+        Option("--bk", metavar="FILE", help="Of a relational model: what is known of new examples, .pl."),
+    ] = None,
     out: Annotated[
         str | None, Option("-o", "--out", metavar="OUT", help="A CSV file; by default standard output.")
     ] = None,
@@ -87,12 +92,24 @@ def predict_rows(
     beside rows that the model was trained on (Shapley values); the rules that fire, of those that stand for
     the machine; and the fewest columns that would have to change for the other class.
 
+    A relational model, which `lbm induce --save` wrote, predicts the facts in a file of Prolog, or the
+    examples of a problem, and prints CSV: example, the target (True or False), probability. With --explain:
+    the clauses that hold, with their weights, and the columns that change the log-odds most.
+
     With --json: target, classes, rows (list of class, probability, note and, if asked for, probabilities and
     explanation: kind, other, log_odds, bias, terms, completed, certain, columns, rules, change), undecided,
-    sampled (numbers of rows), accuracy.
+    sampled (numbers of rows), accuracy. Of a relational model: target, rows (list of example, class,
+    probability, log_odds and, if asked for, explanation), accuracy, warnings.
     """
-    learning.require("lbm predict", torch=False)
     shared.check_place(out)
+    if relational.is_relational(model):
+        relational.predict_examples(
+            model, data, background=background, explain=explain, out=out, as_json=as_json
+        )
+        return
+    if background is not None:
+        raise FileError(f"--bk is for relational models, and {model} is none")
+    learning.require("lbm predict", torch=False)
     from lbm.training.storage.store import load_model
 
     classifier = load_model(model)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from lbm.views.commands import learning, shared
+from lbm.views.commands import learning, relational, shared
 
 if TYPE_CHECKING:
     from lbm.training.learners.classifier import LBMClassifier
@@ -32,6 +32,12 @@ def extract_theory(
     out: Annotated[
         str | None, Option("-o", "--out", metavar="FILE", help="A theory, .lbm; by default printed.")
     ] = None,
+    form: Annotated[
+        str | None,
+        shared.one_of(
+            ("prolog", "lbm"), "--form", "Of a relational model: prolog, clauses; lbm, a theory over columns."
+        ),
+    ] = None,
     as_json: shared.Json = False,
     seed: Annotated[
         int, Option("--seed", min=0, help="Of rows that are drawn where there is no --data.")
@@ -43,11 +49,19 @@ def extract_theory(
     (accuracy, where --data has the target), how many literals they have, and how far rules given as knowledge
     have moved. Of --data the first 100,000 rows are used; without it rows are drawn evenly.
 
+    Of a relational model, which `lbm induce --save` wrote, rules are clauses with weight, coverage and
+    precision, a program that Prolog systems load beside the background; with --form lbm a theory.
+
     With --json: method, fidelity, accuracy, undecided, rows, drawn, rules (list of text, weight, literals,
-    drift), knowledge (list of formula, began, now, spread), theory (text).
+    drift), knowledge (list of formula, began, now, spread), theory (text). Of a
+    relational model: target, examples, rules (list of clause, weight, positive, body, covers, precision), and
+    prolog or lbm (text).
     """
-    learning.require("lbm rules", torch=False)
     shared.check_place(out)
+    if relational.is_relational(model):
+        relational.print_rules(model, form=form, out=out, as_json=as_json)
+        return
+    learning.require("lbm rules", torch=False)
     with shared.working("looking for rules"):
         from lbm.training.explanations.extract import extract_rules
         from lbm.training.storage.store import load_model
