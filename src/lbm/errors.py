@@ -204,6 +204,17 @@ class EvidenceError(LbmError, ValueError):
         )
 
 
+class RequestError(LbmError, ValueError):
+    """What a program asked that is no question of ours; ``name`` is the part that is wrong, if one is."""
+
+    def __init__(self, message: str, *, name: str | None = None) -> None:
+        super().__init__(message)
+        self.name = name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self).__new__, (type(self), *self.args), vars(self)  # arguments of __init__ have names
+
+
 class FileError(LbmError, OSError):
     """A file that cannot be read or written."""
 

@@ -92,7 +92,7 @@ def _answer(arguments: list[str], whole: bool) -> int:
         status = 0
     else:
         if whole:
-            _bound_memory()
+            bound_memory()
             _prepare(arguments)
         # What a command sets is for itself.
         status = copy_context().run(_run, arguments or ["--help"], started() if whole else None)
@@ -179,7 +179,7 @@ def memory_allowed() -> int | None:
     return allowed
 
 
-def _bound_memory() -> None:
+def bound_memory() -> None:
     """Let an allocation past the budget fail, here and in processes of ours, and not the machine."""
     allowed = memory_allowed()
     try:

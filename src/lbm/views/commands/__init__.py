@@ -16,6 +16,7 @@ from lbm.views.commands.draw import draw_machine
 from lbm.views.commands.entails import entails_query
 from lbm.views.commands.induce import induce_rules
 from lbm.views.commands.marginals import list_marginals
+from lbm.views.commands.mcp import serve_assistants
 from lbm.views.commands.measure import log_partition_of, log_probability_of
 from lbm.views.commands.models import list_models
 from lbm.views.commands.predict import predict_rows
@@ -49,6 +50,7 @@ for _command, _name, _short in (
     (induce_rules, "induce", "What a relational problem teaches, and how well."),
     (saturate_examples, "saturate", "All that modes let us say about each example."),
     (reproduce_paper, "reproduce", "The paper's figures beside ours, in one report."),
+    (unseeded(serve_assistants), "mcp", "Questions as tools for assistants (MCP)."),
     (unseeded(warm_kernels), "warm", "Compile all kernels now, before the first question."),
 ):
     app.command(_name, short_help=_short)(options_apart(_command))

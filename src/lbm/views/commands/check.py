@@ -39,7 +39,7 @@ def check_theory(
     from lbm.reasoning.budget import Budget
     from lbm.reasoning.search.satisfy import prove
 
-    size = _measure(theory)
+    size = size_of(theory)
     with shared.working("looking for a world that satisfies every hard formula"):
         proof = prove(theory, budget=Budget.of(seconds))
     name = shared.name_of(file)
@@ -70,7 +70,8 @@ class Size:
     cubes: int | None = None
 
 
-def _measure(theory: Theory) -> Size:
+def size_of(theory: Theory) -> Size:
+    """Return how large a theory is."""
     from lbm.knowledge.clauses import as_clause
     from lbm.knowledge.formula import postorder
     from lbm.knowledge.weighted import counter_cells

@@ -53,7 +53,7 @@ def compile_theory(
         if output is not None:
             _save(machine, output)
     if as_json:
-        shared.say_json({**_facts(machine, latex), "output": output})
+        shared.say_json({**machine_facts(machine, latex), "output": output})
         return
     shared.say_each(_lines(machine, latex, everything))
     if output is not None:
@@ -86,7 +86,8 @@ def _save(machine: Machine, output: str) -> None:
 # --- for programs --------------------------------------------------------------------------------
 
 
-def _facts(machine: Machine, latex: bool) -> dict[str, Any]:
+def machine_facts(machine: Machine, latex: bool = False) -> dict[str, Any]:
+    """Return a machine as plain data for JSON; formulae and units as iterators."""
     from lbm.knowledge.numbers import plain
     from lbm.machine.equation import MAX_TERMS
 

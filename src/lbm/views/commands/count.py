@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Context
 from fractions import Fraction
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from typer import Option
 
@@ -47,13 +47,22 @@ def count_models(
             weighted=False if unweighted else None,
             seconds=seconds,
         )
-    text = as_fraction(found)
     if as_json:
-        nearest = {"decimal": _nearest(found)} if isinstance(found, Fraction) else {}
-        shared.say_json({"count": text, **nearest})
+        shared.say_json(count_facts(found))
     else:
+        text = as_fraction(found)
         shared.say(text if found == int(found) else f"{text} = {as_decimal(Fraction(found))}")
     return 0 if found else 1
+
+
+def count_facts(found: int | Fraction) -> dict[str, Any]:
+    """Return a count as plain data for JSON.
+
+    >>> count_facts(2**70)
+    {'count': '1180591620717411303424'}
+    """
+    nearest = {"decimal": _nearest(found)} if isinstance(found, Fraction) else {}
+    return {"count": as_fraction(found), **nearest}
 
 
 def as_fraction(number: int | Fraction) -> str:

@@ -116,13 +116,13 @@ def predict_rows(
     with learning.opened(data) as table:
         with shared.working("predicting"):
             found = predict_table(classifier, table)
-        why = _explanations(classifier, table, found) if explain else None
+        why = explanations(classifier, table, found) if explain else None
         if out is not None:
             from lbm.knowledge.packed import write_whole
 
             write_whole(out, csv_text(found.rows(proba)))
         if as_json:
-            shared.say_json(_facts(found, why, proba, listed=out is None))
+            shared.say_json(prediction_facts(found, why, proba, listed=out is None))
         elif why is not None:
             _explain(found, why)
         elif out is None:
@@ -148,7 +148,8 @@ def predict_table(classifier: LBMClassifier, table: TableFile) -> Predictions:
     return Predictions(classifier.target_, names, probabilities, exact, undecided, told)
 
 
-def _explanations(classifier: LBMClassifier, table: TableFile, found: Predictions) -> Iterator[Explanation]:
+def explanations(classifier: LBMClassifier, table: TableFile, found: Predictions) -> Iterator[Explanation]:
+    """Yield why each row has its class."""
     from lbm.training.explanations.explain import explain_rows
 
     first, learned, context = 0, classifier.parameters(), classifier.context()
@@ -185,9 +186,11 @@ def _reasons(why: Explanation) -> Iterator[str]:
     yield str(why.change())
 
 
-def _facts(
+def prediction_facts(
     found: Predictions, why: Iterator[Explanation] | None, proba: bool, *, listed: bool
 ) -> dict[str, Any]:
+    """Return predictions as plain data for JSON, with the reasons if there are some; rows as an iterator."""
+
     def each() -> Iterator[dict[str, Any]]:
         for row, kind in enumerate(found.kinds.tolist()):
             sure = found.probabilities[row].tolist()
