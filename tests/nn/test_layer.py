@@ -223,6 +223,15 @@ def test_one_distribution_for_all_answers():
     assert out.sample(0).shape == (0, 1, 3)
 
 
+@pytest.mark.parametrize("unknown", [-1, -2, -7])
+def test_a_value_below_0_is_not_known(unknown):
+    layer = LogicLayer("exactly(1, d(0), d(1), d(2))\na -> d(1)", inputs=["d(*)"], queries=["a", "d(*)"])
+    out = layer(torch.tensor([[0.2, 1.0, -0.4]], dtype=torch.float64))
+    either = out.log_prob(torch.tensor([[0, 1]])).exp() + out.log_prob(torch.tensor([[1, 1]])).exp()
+    assert out.log_prob(torch.tensor([[unknown, 1]])).exp().item() == pytest.approx(either.item())
+    assert out.log_prob(torch.tensor([[unknown, unknown]])).item() == pytest.approx(0.0, abs=1e-12)
+
+
 def test_weights_are_trained_along():
     layer = LogicLayer("0.1: a & b", inputs=["a", "b"])
     logits = torch.zeros(1, 2, dtype=torch.float64)

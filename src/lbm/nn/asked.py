@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from lbm.arrays import Ints
 from lbm.errors import UnknownAtom
 from lbm.knowledge.formula import Formula, atom, atoms_of, iff
 from lbm.knowledge.parser import Statement, parse
@@ -112,7 +114,7 @@ class AskedLayer:
         choices = list(self.inputs)
         statements: list[Statement] = []
         names = set(self.atoms)
-        self.values: list[tuple[tuple[int, ...], Tensor]] = []
+        self.values: list[tuple[tuple[int, ...], Ints]] = []
         for number, asked in enumerate(self.queries):
             choice = asked.choice
             if asked.formula is not None:
@@ -136,7 +138,7 @@ class AskedLayer:
                 means = [[choices[places[0]].index(name)] for name in choice]
             else:  # a group whose atoms are inputs by themselves
                 means = [[int(i == value) for i in range(len(choice))] for value in range(len(choice))]
-            self.values.append((places, torch.tensor(means)))
+            self.values.append((places, np.array(means, np.int64)))
         atoms = (
             *self.atoms,
             *(choice[0] for choice in choices[len(self.inputs) :] if choice[0] not in names),
@@ -158,21 +160,22 @@ class AskedLayer:
                 f"expected a value for {what} in each of {rows} rows, got a target of shape "
                 f"{tuple(target.shape)}"
             )
-        target = _whole(target, "a target")
-        told = torch.full((rows, len(self.choices)), -1, dtype=torch.int64, device=device)
+        given = _whole(target, "a target").cpu().numpy()  # small arrays: quicker than tensors
+        told = np.full((rows, len(self.choices)), -1, np.int64)
         for column, (places, means) in enumerate(self.values):
-            values = target[:, column].to(device)
-            _check_values(values, len(means), f"query {self.queries[column].text!r}")
-            some = means.to(device)[values.clamp(min=0)]
+            values = given[:, column]
+            if (values >= len(means)).any():
+                _check_values(target[:, column], len(means), f"query {self.queries[column].text!r}")
+            some = means[np.maximum(values, 0)]
             for i, place in enumerate(places):
-                here = torch.where(values >= 0, some[:, i], -1)
-                before = told[:, place]
-                clash = (before >= 0) & (here >= 0) & (before != here)
+                here, before = some[:, i], told[:, place]
+                known = values >= 0
+                clash = known & (before >= 0) & (before != here)
                 if clash.any():
-                    row, text = int(clash.nonzero()[0, 0]), self.queries[column].text
+                    row, text = int(clash.argmax()), self.queries[column].text
                     raise ValueError(f"expected one value for {text!r}, got two in row {row}")
-                told[:, place] = torch.where(here >= 0, here, before)
-        return told
+                told[:, place] = np.where(known, here, before)
+        return torch.from_numpy(told).to(device)
 
     def told_inputs(self, labels: Tensor, rows: int, device: torch.device) -> Tensor:
         """Return the values of the inputs as those of choices, shape (rows, choices)."""

@@ -33,7 +33,15 @@ class Run:
 
     def of(self, weights: Tensor) -> Tensor:
         """Return the weights of marks: the sums of those of the soft formulae that are true there."""
+        if not len(weights):
+            return weights.new_zeros(len(self.incidence))
         return self.incidence.to(weights) @ weights
+
+    def formulae(self, marks: Tensor) -> Tensor:
+        """Return what marks, shape (rows, marks), say of the soft formulae, shape (rows, formulae)."""
+        if not self.incidence.shape[1]:
+            return marks.new_zeros((len(marks), 0))
+        return marks @ self.incidence.to(marks)
 
 
 class CompiledLayer(AskedLayer):

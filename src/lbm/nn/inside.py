@@ -84,7 +84,7 @@ class Slope(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             first = (grad.view(-1, *[1] * (by_logits.ndim - 1)) * by_logits).to(kind)
         if ctx.needs_input_grad[1]:
-            second = (grad @ by_weights).to(other)
+            second = (grad @ by_weights).to(other) if by_weights.shape[1] else grad.new_zeros(0, dtype=other)
         if ctx.needs_input_grad[2]:
             third = (grad[:, None] * by_mixture).to(kind)
         return first, second, third, None, None, None, None

@@ -282,25 +282,28 @@ class LogicOutput:
 
     def _given(self, told: Tensor) -> Tensor:
         """Return log P(values that are told | theory, logits)."""
-        free = self._free
-        tied = self._tied(told)
-        self._warn(free.logs)
-        possible = (free.logs > -torch.inf) & (tied.logs > -torch.inf)
-        value = torch.where(possible, tied.logs - free.logs, -torch.inf).clamp(max=0.0)
-        incidence = self.exact.lean.incidence.to(self._inside)
-        by_weights = torch.where(possible[:, None], tied.marks - free.marks, 0.0) @ incidence
+        free, tied = self._free, self._tied(told)
+        value = tied.logs - free.logs
+        if not torch.isfinite(value.sum()):  # rare, and not looked into elsewhere
+            self._warn(free.logs)
+            possible = (free.logs > -torch.inf) & (tied.logs > -torch.inf)
+            value = torch.where(possible, value, -torch.inf)
+        by_weights = self.exact.lean.formulae(tied.marks - free.marks)
         by_mixture = None
         if tied.shares is not None and free.shares is not None:
             by_mixture = tied.shares - free.shares
-        return self._differentiable(value, tied.slopes - free.slopes, by_weights, by_mixture)
+        return self._differentiable(value.clamp(max=0.0), tied.slopes - free.slopes, by_weights, by_mixture)
 
     def _differentiable(
         self, value: Tensor, by_logits: Tensor, by_weights: Tensor, by_mixture: Tensor | None
     ) -> Tensor:
-        possible = value > -torch.inf
-        by_logits = torch.where(possible.view(-1, *[1] * (by_logits.ndim - 1)), by_logits, 0.0)
-        if by_mixture is not None:
-            by_mixture = torch.where(possible[:, None], by_mixture, 0.0)
+        """Return a value with derivatives, which are 0 where it is -inf."""
+        if not torch.isfinite(value.sum()):
+            possible = value > -torch.inf
+            by_logits = torch.where(possible.view(-1, *[1] * (by_logits.ndim - 1)), by_logits, 0.0)
+            by_weights = torch.where(possible[:, None], by_weights, 0.0)
+            if by_mixture is not None:
+                by_mixture = torch.where(possible[:, None], by_mixture, 0.0)
         found: Tensor = Slope.apply(  # type: ignore[no-untyped-call]
             self.logits,
             self.weights,
