@@ -1,4 +1,4 @@
-"""Layers on deep networks: forward and backward on circuits beside KLay, and addition from formulae.
+"""Layers on deep networks: circuits beside KLay, a training step beside all peers, addition from formulae.
 
 One thread. Times are milliseconds of wall clock, since that is what a training step waits for: the least and
 the median of many steps, and the load of the machine is kept with them.
@@ -8,6 +8,11 @@ the median of many steps, and the load of the machine is kept with them.
   KLay gets log-probabilities of both literals by torch's logsigmoid, which is part of its step as it is of
   ours, without its compiler and with it (25 seconds for its first call, or it is not measured). They take
   turns of ten steps.
+- *A training step* of addition of two digits, the same LeNet, images and sums on all sides, 32 rows: all of
+  it, and from kept logits on where a side can do that. KLay gets a circuit with a root for each sum, pylon
+  the semantic loss of its own brute-force solver, LTNtorch its own example, DeepProbLog its exact engine with
+  its cache. They take turns; the first losses of exact sides must agree. Peers that are not installed (extra
+  `bench-neural`), or do not run, are named.
 - *Addition* of two numbers of N digits as people write it (digits as exactly one of ten atoms, carries as
   atoms), read from our text format: parsing and compiling in CPU seconds, then a batch of 32: the logits of
   all digits of both numbers in, -log P(sum) out, and back.
@@ -168,6 +173,36 @@ def addition(digits: int, again: int) -> Row:
     }
 
 
+def training_step(again: int) -> Row:
+    """Measure a training step of addition by all sides that run here."""
+    import warnings
+
+    from measuring import neural
+
+    whole: dict[str, Callable[[], Any]] = {}
+    layers: dict[str, Callable[[], Any]] = {}
+    found: Row = {"load": os.getloadavg()[0], "first": {}, "missing": {}, "sides": {}}
+    for side, make in neural.SIDES.items():
+        try:
+            with limited(COMPILING), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                step, layer = make(ROWS)
+                found["first"][side] = step()
+                if layer is not None:
+                    layer()
+                    layers[side] = layer
+        except (ImportError, RuntimeError, TypeError, TimeoutError) as error:
+            found["missing"][side] = type(error).__name__
+            continue
+        whole[side] = step
+    slow = {side: whole.pop(side) for side in ("DeepProbLog",) if side in whole}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found["sides"] = steps(whole, again) | steps(slow, TURN)
+    found["layers"] = steps(layers, again)
+    return found
+
+
 def shown(value: float) -> str:
     return f"{value:.2f} ms" if value < 9.95 else f"{value:.0f} ms"
 
@@ -194,6 +229,9 @@ def section(rows: list[Row]) -> Section:
             wanted.append((f"{name}: within 1e-4 of KLay", row["apart"] <= 1e-4))
     columns = ["circuit", "work", "lbm", "KLay", "KLay compiled", "KLay's better / lbm", "apart", "load"]
     tables = [Table(f"Circuits, {BATCH} rows, forward and backward: least (median)", columns, lines)]
+    table, more = step_table(rows)
+    tables += table
+    wanted += more
     lines, least = [], {}
     for row in rows:
         what, digits = row["key"]
@@ -223,6 +261,50 @@ def section(rows: list[Row]) -> Section:
     return Section(tables, wanted)
 
 
+def step_table(rows: list[Row]) -> tuple[list[Table], list[tuple[str, bool]]]:
+    """Return the table of a training step, and what was wanted of it."""
+    from measuring.neural import EXACT, SIDES
+
+    found: list[Table] = []
+    wanted: list[tuple[str, bool]] = []
+    for row in rows:
+        if row["key"][0] != "step":
+            continue
+        sides = row["sides"]
+        lines = []
+        for side in SIDES:
+            if side not in sides:
+                lines.append([side, f"not measured ({row['missing'].get(side, 'missing')})", "", "", ""])
+                continue
+            each, layer = sides[side], row["layers"].get(side)
+            ratio = "" if side == "lbm" else times(each["least"] / sides["lbm"]["least"])
+            part = "" if layer is None else f"{shown(layer['least'])} ({shown(layer['median'])})"
+            lines.append(
+                [
+                    side,
+                    f"{shown(each['least'])} ({shown(each['median'])})",
+                    part,
+                    ratio,
+                    f"{row['first'][side]:.6f}",
+                ]
+            )
+        columns = ["side", "whole step", "from logits on", "/ lbm", "first loss"]
+        title = f"A training step of addition, {ROWS} rows: least (median); load {row['load']:.1f}"
+        found.append(Table(title, columns, lines))
+        own = sides["lbm"]["least"]
+        wanted.append(("a step: the layer at most 1 ms", row["layers"]["lbm"]["least"] <= 1.0))
+        klay = [sides[side]["least"] for side in ("KLay", "KLay compiled") if side in sides]
+        if klay:
+            wanted.append((f"a step: no slower than KLay's ({times(min(klay) / own)})", own <= min(klay)))
+        for side, factor in (("LTNtorch", 5), ("DeepProbLog", 100)):
+            if side in sides:
+                ratio = sides[side]["least"] / own
+                wanted.append((f"a step: {factor} times {side} ({times(ratio)})", ratio >= factor))
+        losses = [row["first"][side] for side in EXACT if side in sides]
+        wanted.append(("a step: exact sides agree on the loss", max(losses) - min(losses) <= 1e-4))
+    return found, wanted
+
+
 def layers_digest() -> str:
     digest = hashlib.sha256()
     for path in sorted((ROOT / "src" / "lbm" / "nn").glob("*.py")):
@@ -242,9 +324,12 @@ def main() -> None:
     again = 30 if run.quick else 200
     there = "LBM_DATA" in os.environ
     keys: list[tuple[Any, ...]] = [("addition", digits) for digits in DIGITS]
+    keys += [("step", "addition")]
     keys += [("circuits", name) for name in (CIRCUITS if there else ())]
 
     def measure(what: str, key: Any) -> Row:
+        if what == "step":
+            return training_step(again)
         return circuit(key, again) if what == "circuits" else addition(key, again)
 
     run.show(section(run.each(keys, measure)))
