@@ -168,7 +168,7 @@ def test_a_better_world_goes_to_everybody_whom_it_helps(guests):
 def test_the_first_proof_ends_all(read, guests, monkeypatch):
     _, events = guests
     if read == "beside":  # in a thread, as large problems are
-        monkeypatch.setattr(hearing, "_QUICK", 0)
+        monkeypatch.setattr(hearing, "QUICK", 0)
     events[aside.CP_SAT] = [Message("bound", lost=4), Message("end")]
     found = best(MIXED, engines="-rc2", seconds=60, seed=0)
     assert (found.lost, found.optimal, found.proved_by, found.method) == (4, True, "cp-sat", "certified")

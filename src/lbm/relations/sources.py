@@ -64,11 +64,14 @@ class Sources:
 def names_problem(path: Path | str) -> bool:
     """Say whether a path looks like a relational problem: a directory, a stem or a Prolog file."""
     path = Path(path)
-    if path.is_dir():
-        return True
-    if path.exists():
-        return path.suffix in (*STEM, *ONE_FILE)
-    return _sibling(path, ".b").exists() or _sibling(path, ".pl").exists()
+    try:
+        if path.is_dir():
+            return True
+        if path.exists():
+            return path.suffix in (*STEM, *ONE_FILE)
+        return _sibling(path, ".b").exists() or _sibling(path, ".pl").exists()
+    except OSError:  # no name that a file can have
+        return False
 
 
 def read_sources(

@@ -34,7 +34,7 @@ _MAX: Final = 1 << 61  # no sum of costs leaves 64 bits
 _FAR: Final = 1 << 62
 
 
-class Tables(NamedTuple):
+class CostTables(NamedTuple):
     """Costs of values and tables of costs, which handshakes change; what each state costs stays as it is.
 
     The table f is over the variables ``scope[scope_first[f]:scope_first[f + 1]]``, in rising order, its cells
@@ -68,7 +68,7 @@ class Tables(NamedTuple):
         return total
 
 
-def tables_of(space: Space, top: int) -> Tables | None:
+def tables_of(space: Space, top: int) -> CostTables | None:
     """Return what values and pairs of a space cost, and short rules; None: that is too large.
 
     A broken hard rule costs ``top``, and so does what costs more. Long rules are left out, so that a state
@@ -101,7 +101,7 @@ def tables_of(space: Space, top: int) -> Tables | None:
     at = cell_first[np.array([number[key] for key in keys], np.int64)][of.ravel()] if keys else of
     at = at + (one - space.first[left]) * sizes[right] + other - space.first[right]
     np.add.at(cells, at, np.where(rule < 0, weight, top))
-    tables = Tables(
+    tables = CostTables(
         space.first.astype(np.int64),
         unary,
         np.concatenate([[0], np.cumsum([len(scope) for scope in number])]).astype(np.int64),
@@ -137,7 +137,7 @@ def _short(space: Space, sizes: Ints) -> tuple[list[tuple[int, ...]], list[int]]
 
 
 def _write(
-    space: Space, sizes: Ints, tables: Tables, f: int, scope: tuple[int, ...], r: int, top: int
+    space: Space, sizes: Ints, tables: CostTables, f: int, scope: tuple[int, ...], r: int, top: int
 ) -> None:
     """Add what a rule costs to the cells of its table."""
     begin, end = int(space.part_first[r]), int(space.part_first[r + 1])
@@ -156,7 +156,7 @@ def _write(
     np.minimum(table + cost * broken.ravel(), top, out=table)
 
 
-def ascend(tables: Tables, sweeps: int, *, back: bool = False) -> None:
+def ascend(tables: CostTables, sweeps: int, *, back: bool = False) -> None:
     """Do handshakes at all tables, so often; the first sweep goes through them from behind if ``back``."""
     _ascend(*tables, sweeps, back)
 

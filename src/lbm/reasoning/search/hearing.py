@@ -38,9 +38,11 @@ MAX_LITERALS: Final = 200_000
 MODULES: Final = {CP_SAT: aside.CP_SAT, TOULBAR2: aside.TOULBAR2}
 """What the process of each engine runs."""
 
+QUICK: Final = 20_000
+"""Literals up to which it takes no time to say what is demanded; past it that is done in a thread."""
+
 _PLANS: Final = (("plain", 2.5), ("stratified", 3.0))  # its ways, and seconds to have the better bound
 _FEW: Final = 500  # clauses up to which RC2 is left alone for that long
-_QUICK: Final = 20_000  # literals up to which it takes no time to say what is demanded
 _LOOK: Final = 0.02  # seconds between looks at work in a thread
 
 _T = TypeVar("_T")
@@ -174,7 +176,7 @@ class Hearing:
         """Ask those who know more than clauses, if the problem is one for them and there is time."""
         if self._literals() > max(LITERALS.values()):
             return
-        if self._literals() <= _QUICK:
+        if self._literals() <= QUICK:
             self._welcome(self._demanded())
             return
         found: list[tuple[Demands, Guests] | None] = []

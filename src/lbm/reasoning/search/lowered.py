@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lbm.reasoning.budget import NO_LIMIT, Budget, now
-from lbm.reasoning.engine.duals import Tables, ascend, tables_of
+from lbm.reasoning.engine.duals import CostTables, ascend, tables_of
 from lbm.reasoning.search.valued import Valued
 
 _SWEEPS: Final = 64  # that may raise nothing before it is given up
@@ -31,7 +31,7 @@ class Lowered:
     """
 
     valued: Valued
-    tables: Tables
+    tables: CostTables
     bound: int = 0
     rising: bool = True
     idle: int = 0  # sweeps that raised nothing

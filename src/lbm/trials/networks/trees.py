@@ -67,7 +67,7 @@ def read_arff(text: str, name: str) -> Labelled:
     ... @data
     ... 0.5,1/2@3''', "made")
     >>> found.names, found.cells.tolist(), found.labels.tolist()
-    (('1', '1/2', '3'), [[0.5]], [[True, True, True]])
+    (('1', '3', '1/2'), [[0.5]], [[True, True, True]])
     """
     head, mark, body = _parted(text)
     attributes = [line.split(maxsplit=2) for line in head if line.lower().startswith("@attribute")]

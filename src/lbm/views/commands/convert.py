@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,7 +51,7 @@ def convert_theory(
     from lbm.knowledge.packed import write_whole
     from lbm.relations.sources import names_problem
 
-    if file != "-" and names_problem(file):
+    if file not in ("-", "") and _holds_anything(file) and names_problem(file):
         _convert_problem(file, output, to, as_json=as_json)
         return
 
@@ -82,6 +83,14 @@ def convert_theory(
                 "formulae": len(theory),
             }
         )
+
+
+def _holds_anything(file: str) -> bool:
+    """Return whether this is no empty directory, and a name at all: else it is read as a theory would be."""
+    try:
+        return not Path(file).is_dir() or any(Path(file).iterdir())
+    except OSError:
+        return False
 
 
 def _convert_problem(file: str, output: str | None, to: str | None, *, as_json: bool) -> None:
