@@ -339,6 +339,8 @@ def part(rows: list[Row]) -> Section:
             seconds(proof(ours)),
             seconds(proof([one.peers["RC2"]])),
             quicker(proof(ours), proof([one.peers["RC2"]])),
+            told(ours, "found by"),
+            told(ours, "proved by"),
             str(len(one.lost("base"))),
         ]
         for one in sorted(judged, key=lambda one: one.order("base"))
@@ -390,8 +392,10 @@ def part(rows: list[Row]) -> Section:
         missed = [name for name, met in each if not met]
         shown = f"{said}{where}: {len(each) - len(missed)} of {len(each)}"
         wanted.append((f"{shown}; not {'; '.join(missed)}" if missed else shown, not missed))
+    wanted.sort(key=lambda pair: pair[1])  # what is lost first
     ours = ["lbm 1 s", "lbm 2 s", f"lbm {late}"]
-    against = [*ours, "RC2 1 s", f"RC2 {late}", "lbm above RC2", "lbm proof", "RC2 proof", "ratio", "not met"]
+    against = [*ours, "RC2 1 s", f"RC2 {late}", "lbm above RC2", "lbm proof", "RC2 proof", "ratio"]
+    against += ["found by", "proved by", "not met"]
     best_ones = ["best peer 0.5 s", "best peer 4 s", "lbm above", "lbm proof", "first peer's proof", "by"]
     return Section(
         [
