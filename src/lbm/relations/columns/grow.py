@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, permutations, product
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from lbm.relations.columns.relevance import information
 from lbm.relations.modes import CONSTANT, INPUT, OUTPUT, Mode
 from lbm.relations.prolog.terms import Term, Variable
 from lbm.relations.questions import variable_name
+
+QUERY: Final = 2_000
+"""What a query costs beside its solutions, counted in these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,9 @@ class Language:
         Queries at most of one size that grow further: those that tell most of the classes.
     variables
         Variables of a query, at most, with those of the example; None: any number.
+    budget
+        Work after which nothing more is grown: solutions that queries have, and QUERY for each query. What
+        tells most grows first. None: any amount.
     """
 
     size: int = 2
@@ -51,6 +58,7 @@ class Language:
     constants: int = 20
     width: int = 1000
     variables: int | None = None
+    budget: int | None = None
 
     def least(self, examples: int) -> int:
         """Return the support as a number of examples."""
@@ -94,11 +102,13 @@ def grow_columns(
     opened = [Query((), tuple(place.type for place in head.places), start)]
     grower = Grower(answers, len(head.places), harvest.support, language.cuts, language.variables)
     seen: set[str] = set()
+    left = float("inf") if language.budget is None else language.budget
     for _ in range(language.size):
         grown: list[tuple[float, Query]] = []
         for parent in opened:
             for mode in answers.modes:
-                for child in grower.children(parent, mode):
+                for child in grower.children(parent, mode) if left > 0 else ():
+                    left -= QUERY + len(child.solutions.rows)
                     name = _standard(child.steps, len(head.places))
                     if name not in seen:
                         seen.add(name)

@@ -50,7 +50,7 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         (:mod:`lbm.relations.columns.compare`). The latter two are true where the query has an answer.
     depth
         Of bottom clauses; None: as the problem says.
-    size, support, cuts, constants, width
+    size, support, cuts, constants, width, budget
         See :class:`lbm.relations.columns.grow.Language`.
     select
         How many columns to keep, by mRMR; None: all.
@@ -93,6 +93,7 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
     cuts: int = 8
     constants: int = 20
     width: int = 1000
+    budget: int | None = None
     select: int | None = None
     also: Sequence[str] = ()
     steps: int = STEPS
@@ -121,6 +122,7 @@ class RelationalColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
                 self.constants,
                 self.width,
                 variables if isinstance(variables, int) else None,
+                self.budget,
             )
             self.answers_ = Background(self.problem, steps=self.steps)
             columns = find(self.answers_, examples, labels, language)

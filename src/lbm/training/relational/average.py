@@ -33,22 +33,28 @@ SettingT = TypeVar("SettingT")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Average:
-    """Machines, and the numbers of the columns that each of them sees."""
+    """Machines, and the numbers of the columns that each of them sees.
+
+    Without a machine, ``base`` is what every row gets: there was nothing to train on but the labels.
+    """
 
     members: tuple[tuple[LBMClassifier, tuple[int, ...]], ...]
+    base: float = 0.0
 
     @property
     def columns(self) -> int:
         """Return how many columns a machine sees, at most."""
-        return max(len(kept) for _, kept in self.members)
+        return max((len(kept) for _, kept in self.members), default=0)
 
     def decision_function(self, table: Any) -> Floats:
         """Return the mean of the machines' log-odds for the rows of a table, shape (rows,)."""
+        if not self.members:
+            return np.full(len(table), self.base)
         odds = [machine.decision_function(table.iloc[:, list(kept)]) for machine, kept in self.members]
         return np.asarray(np.mean(odds, axis=0))
 
 
-def how_many(labels: Bools, machines: int | None) -> int:
+def how_many(labels: Bools, machines: int | None, most: int = MACHINES) -> int:
     """Return how many machines to average: as said, or by the number of examples of the rarer class.
 
     >>> how_many(np.array([True] * 300 + [False] * 90), None), how_many(np.arange(1000) < 400, None)
@@ -56,7 +62,7 @@ def how_many(labels: Bools, machines: int | None) -> int:
     """
     if machines is not None:
         return machines
-    return MACHINES if min(int(labels.sum()), int((~labels).sum())) < FEW else 1
+    return most if min(int(labels.sum()), int((~labels).sum())) < FEW else 1
 
 
 def together(machines: int) -> int:

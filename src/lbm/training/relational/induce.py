@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from scipy.sparse import csc_array
 
 from lbm.arrays import Bools, Floats, Ints
+from lbm.errors import ParseError
 from lbm.knowledge.formula import atom_name
 from lbm.knowledge.parser import Statement
 from lbm.knowledge.printed import table
 from lbm.knowledge.theory import Theory
+from lbm.machine.rbm import Machine
 from lbm.relations.columns.relevance import select as select_columns
 from lbm.relations.columns.transformer import RelationalColumns
 from lbm.relations.learned import LearnedRule
@@ -30,7 +33,16 @@ from lbm.relations.problem import RelationalProblem
 from lbm.relations.prolog.terms import Term
 from lbm.training.explanations.explain import as_classifier
 from lbm.training.learners.classifier import LBMClassifier
-from lbm.training.relational.average import Average, fit_average, how_many, together
+from lbm.training.relational.average import MACHINES, TOGETHER, Average, fit_average, how_many, together
+from lbm.training.relational.choosing import (
+    DECAYS,
+    RATE,
+    SHARES,
+    SIZE,
+    base_odds,
+    column_sets,
+    rank_sets,
+)
 from lbm.training.relational.folds import Names, make_folds
 from lbm.training.relational.rules import Rules, read_rules
 from lbm.training.relational.scores import Scores, mean_and_deviation, score, surprise
@@ -40,6 +52,9 @@ PARTS: Final = 3
 
 MANY: Final = 500
 """Training examples from which one of the parts is enough to judge by."""
+
+BUDGET: Final = 10_000_000
+"""Work that growing columns may take for a fold, where settings are not given: see Language."""
 
 RULES: Final = 10
 """Rules that are shown."""
@@ -122,7 +137,8 @@ class Induction:
     log_odds
         Of every example being positive, as the machines of its fold have it, shape (examples,).
     classifier, columns
-        One machine trained on all examples, and the columns it sees; scores are not its own.
+        One machine trained on all examples, and the columns it sees; scores are not its own. None: there
+        were no columns.
     rules
         The strongest rules of that machine, with their weights, the strongest first.
     model
@@ -133,7 +149,7 @@ class Induction:
     features: str
     folds: tuple[Tested, ...]
     log_odds: Floats
-    classifier: LBMClassifier
+    classifier: LBMClassifier | None
     columns: RelationalColumns
     rules: tuple[str, ...]
     model: RelationalModel | None = None
@@ -158,6 +174,12 @@ class Induction:
             said.append(
                 f"rules over relations weigh {share:.0%} of the score, the table the rest "
                 f"(mean of the folds); without them accuracy is {_percent(alone)}"
+            )
+        without = [fold.name for fold in self.folds if not fold.columns]
+        if without:
+            said.append(
+                f"fold {', '.join(without)}: no column tells the classes of the other folds apart; "
+                "all examples get the share of positive ones"
             )
         several = max(fold.machines for fold in self.folds)
         if several > 1:
@@ -212,7 +234,8 @@ def induce(
     folds: int = 10,
     groups: Mapping[Term, str] | str | Path | None = None,
     hidden: int = 50,
-    settings: Sequence[Setting] = GRID,
+    settings: Sequence[Setting] | None = None,
+    size: int | None = None,
     max_epochs: int = 100,
     machines: int | None = None,
     select: int | None = None,
@@ -239,9 +262,14 @@ def induce(
         Of :class:`lbm.LBMClassifier`.
     machines
         How many machines score a fold, by the mean of their log-odds, with the four best settings in turn;
-        None: 12 if training examples of the rarer class are fewer than 200, else 1.
+        None: 12 if training examples of the rarer class are fewer than 200, else 1; 4 instead of 12 where
+        ``settings`` are not given.
     settings
-        What is tried on training examples; with one, nothing is chosen.
+        What is tried on training examples, by machines; with one, nothing is chosen. None: columns are chosen
+        by a quicker model (:mod:`lbm.training.relational.choosing`), and few settings are tried.
+    size
+        Literals in a chain at most, where ``settings`` are not given; None: 3, and 2 where ``features`` is
+        not ``constants``.
     random_state
         Of folds that are drawn, and of every machine.
     n_jobs
@@ -256,20 +284,35 @@ def induce(
     """
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
-    if not settings:
+    if settings is not None and not settings:
         raise ValueError("expected one setting at least, got none")
+    if not problem.negative:
+        raise ParseError(
+            f"no negative examples in {problem.name}: expected some, or types that the background "
+            "lists, so that all others can be negative"
+        )
+    if size is not None and size < 1:
+        raise ValueError(f"size must be at least 1, got {size}")
     if machines is not None and machines < 1:
         raise ValueError(f"machines must be at least 1, got {machines}")
     names = make_folds(problem, folds=folds, groups=groups, seed=random_state)
     rules, theory = read_rules(knowledge, problem)
-    largest = max(setting.size for setting in settings)
+    largest = size or (SIZE if features == "constants" else 2)
+    if settings is not None:
+        largest = max(setting.size for setting in settings)
     also = () if theory is None else tuple(name for name in theory.atoms if name != problem.target[0])
     columns = RelationalColumns(
-        problem, features=features, depth=depth, size=largest, select=select, also=also
+        problem,
+        features=features,
+        depth=depth,
+        size=largest,
+        select=select,
+        also=also,
+        budget=BUDGET if settings is None else None,
     )
-    task = Task(
-        problem, columns, theory, rules, names, hidden, tuple(settings), max_epochs, random_state, machines
-    )
+    given = tuple(settings or (Setting(largest, RATE, decay) for decay in DECAYS))
+    task = Task(problem, columns, theory, rules, names, hidden, given, max_epochs, random_state, machines)
+    task = replace(task, choose=settings is None)
     every = sorted(set(names.tolist()), key=lambda name: (len(name), name) if name.isdigit() else (0, name))
     if only is not None:
         if only not in every:
@@ -295,7 +338,10 @@ def induce(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """All that the work on one fold depends on, beside the fold's name."""
+    """All that the work on one fold depends on, beside the fold's name.
+
+    ``choose``: columns are chosen by a quick model, for each fold; else ``settings`` say which are tried.
+    """
 
     problem: RelationalProblem
     columns: RelationalColumns
@@ -308,6 +354,7 @@ class Task:
     seed: int
     machines: int | None = 1
     units: str | None = None
+    choose: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,8 +378,17 @@ def fit_examples(task: Task, train: Ints) -> Fitted:
     examples, labels = task.problem.examples, np.array(task.problem.labels)
     fitted = _fit_columns(task, train)
     seen = fitted.transform([examples[k] for k in train])
-    machines = how_many(labels[train], task.machines)
-    settings, held = rank_settings(task, fitted, seen, train)
+    if not fitted.columns_ or len(set(labels[train].tolist())) < 2:
+        average = Average((), base_odds(labels[train]))
+        weight = None if task.rules is None else task.rules.trust(train)
+        return Fitted(fitted, seen, task.settings, average, 0.0 if task.rules is None else 0.5, weight)
+    machines = how_many(labels[train], task.machines, TOGETHER if task.choose else MACHINES)
+    if task.choose:
+        task = replace(task, settings=choose_settings(task, fitted, seen, train, machines))
+    if task.choose and machines > 1 and task.rules is None:  # all of them score together
+        settings, held = task.settings, np.full((len(task.settings), len(train)), np.nan)
+    else:
+        settings, held = rank_settings(task, fitted, seen, train)
     average = fit_average(
         seen,
         labels[train],
@@ -347,6 +403,33 @@ def fit_examples(task: Task, train: Ints) -> Fitted:
     weight = task.rules.trust(train)
     share = task.rules.share(train, held[: together(machines)].mean(axis=0), task.names, weight)
     return Fitted(fitted, seen, settings, average, share, weight)
+
+
+def choose_settings(
+    task: Task, fitted: RelationalColumns, seen: Any, train: Ints, machines: int
+) -> tuple[Setting, ...]:
+    """Return settings over the best set of columns, or where several machines score, over the two best."""
+    labels = np.array(task.problem.labels)[train]
+    rows = np.arange(len(train))
+    largest = task.settings[0].size
+    sizes = column_sets(largest) if fitted.features == "constants" else column_sets(largest)[-len(SHARES) :]
+    judges = list(parts(task.names[train], labels))
+    if fitted.features == "constants":  # chains so short may be no columns at all
+        least = min(column.size for column in fitted.columns_)
+        sizes = tuple(one for one in sizes if one[0] >= min(least, largest))
+    ranked = list(sizes[:1])
+    if judges:
+        ranked = rank_sets(
+            sizes,
+            seen.to_numpy(dtype=bool),
+            labels,
+            judges,
+            lambda one, part: _kept(
+                fitted, Setting(one[0], RATE, DECAYS[0], one[1]), seen.iloc[rows[part]], labels[part]
+            ),
+        )
+    best = ranked[: 2 if machines > 1 else 1]
+    return tuple(Setting(number, RATE, decay, most) for decay in DECAYS for number, most in best)
 
 
 def run_fold(task: Task, name: str) -> tuple[Tested, Floats]:
@@ -367,7 +450,7 @@ def try_fold(task: Task, name: str) -> tuple[Tested, Floats, Fitted]:
     if task.rules is not None:
         odds = task.rules.mixed(odds, train, asked, found.share, found.weight)
         scores = score(odds, labels[test])
-    setting, machines = found.settings[0], len(average.members)
+    setting, machines = found.settings[0], max(1, len(average.members))
     tested = Tested(name, len(asked), scores, alone, setting, average.columns, found.share, machines)
     return tested, odds, found
 
@@ -475,6 +558,10 @@ def make_model(task: Task, train: Ints, found: Fitted, rules: Theory) -> Relatio
         known = as_classifier(machine.network_).machine
         seen = tuple(place[atom_name(name)] for name in known.atoms[:-1])
         members.append(Member(known, seen))
+    if not members:
+        nothing = csc_array((1, 0), dtype=np.float64)
+        bias = np.array([found.average.base])
+        members = [Member(Machine((task.problem.target[0],), nothing, bias, np.zeros(0)), ())]
     table = np.asarray(found.table.to_numpy(), dtype=bool)
     relations = None
     if task.rules is not None:
@@ -525,13 +612,21 @@ def _learned(
     return LearnedRule(float(statement.weight), positive, body, int(holds.sum()), right)
 
 
-def _final(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...]]:
-    """Return a machine of all examples, its columns, and its strongest rules."""
+def _final(task: Task) -> tuple[LBMClassifier | None, RelationalColumns, tuple[str, ...]]:
+    """Return a machine of all examples, its columns, and its strongest rules; without columns no machine."""
     labels = np.array(task.problem.labels)
     every = np.arange(len(labels))
     fitted = _fit_columns(task, every)
     table = fitted.transform(task.problem.examples)
-    setting = rank_settings(replace(task, rules=None), fitted, table, every)[0][0]
+    if not fitted.columns_:
+        return None, fitted, ()
+    if task.choose:
+        machines = how_many(labels, task.machines, TOGETHER)
+        task = replace(task, settings=choose_settings(task, fitted, table, every, machines))
+    several = task.choose and how_many(labels, task.machines, TOGETHER) > 1 and task.rules is None
+    setting = task.settings[0]
+    if not several:
+        setting = rank_settings(replace(task, rules=None), fitted, table, every)[0][0]
     kept = _kept(fitted, setting, table, labels)
     fitted.keep(kept)
     table = table.iloc[:, kept]
@@ -539,7 +634,7 @@ def _final(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...
     return machine, fitted, strongest_rules(machine, table, labels)[0]
 
 
-def _whole(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...], RelationalModel]:
+def _whole(task: Task) -> tuple[LBMClassifier | None, RelationalColumns, tuple[str, ...], RelationalModel]:
     """Return what :func:`_final` returns, and a model of as many machines as score a fold."""
     every = np.arange(len(task.problem.labels))
     return _with_model(task, every, fit_examples(task, every))
@@ -547,7 +642,9 @@ def _whole(task: Task) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...
 
 def _with_model(
     task: Task, train: Ints, found: Fitted
-) -> tuple[LBMClassifier, RelationalColumns, tuple[str, ...], RelationalModel]:
+) -> tuple[LBMClassifier | None, RelationalColumns, tuple[str, ...], RelationalModel]:
+    if not found.average.members:
+        return None, found.columns, (), make_model(task, train, found, Theory())
     machine, kept = found.average.members[0]
     labels = np.array(task.problem.labels)[train]
     texts, rules = strongest_rules(machine, found.table.iloc[:, list(kept)], labels)

@@ -47,12 +47,18 @@ def induce_rules(
         Option(
             "--machines",
             min=1,
-            help="Machines that score a fold together; by default 12 if examples are few, else 1.",
+            help="Machines that score a fold together; by default 4 if examples are few, else 1.",
         ),
     ] = None,
     size: Annotated[
-        int, Option("--size", min=1, max=5, help="Of --features constants: literals in a chain, at most.")
-    ] = 2,
+        int | None,
+        Option(
+            "--size",
+            min=1,
+            max=5,
+            help="Literals in a chain, at most; by default 3, or 2 of --features comparison.",
+        ),
+    ] = None,
     depth: Annotated[
         int | None, Option("--depth", min=1, help="Of --features paper: layers of new variables.")
     ] = None,
@@ -95,7 +101,7 @@ def induce_rules(
     learning.require("lbm induce")
     shared.check_place(save)
     problem = relational.problem(directory)
-    from lbm.training.relational.induce import grid, induce
+    from lbm.training.relational.induce import induce
 
     parts = split if problem.folds is None else len(set(problem.folds.values()))
     begun = time.monotonic()
@@ -108,7 +114,7 @@ def induce_rules(
             groups=group_by,
             hidden=hidden,
             machines=machines,
-            settings=grid(size),
+            size=size,
             depth=depth,
             select=select,
             random_state=seed,

@@ -29,7 +29,7 @@ def is_relational(path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ExampleAsked:
+class AskedExamples:
     """Examples that are asked about; ``problem`` is the one they are from, ``labels`` what is known."""
 
     examples: tuple[Term, ...]
@@ -104,7 +104,7 @@ def print_rules(path: str, *, form: str | None, out: str | None, as_json: bool) 
         shared.say(text)
 
 
-def _asked(data: str, model: RelationalModel) -> ExampleAsked:
+def _asked(data: str, model: RelationalModel) -> AskedExamples:
     from lbm.relations.problem import RelationalProblem
     from lbm.relations.prolog.program import head_and_body
     from lbm.relations.prolog.reader import read_clauses, read_file
@@ -118,7 +118,7 @@ def _asked(data: str, model: RelationalModel) -> ExampleAsked:
         )
     if data != "-" and names_problem(data) and not Path(data).is_file():
         problem = RelationalProblem.load(data)
-        return ExampleAsked(problem.examples, problem, problem.labels)
+        return AskedExamples(problem.examples, problem, problem.labels)
     clauses = (
         read_clauses(shared.read_stdin().decode(), source=shared.STANDARD_INPUT)
         if data == "-"
@@ -139,7 +139,7 @@ def _asked(data: str, model: RelationalModel) -> ExampleAsked:
             raise clause.error(error.message) from None
         examples.append(head)
     known = tuple(labels) if labels and len(labels) == len(examples) else None
-    return ExampleAsked(tuple(examples), None, known)
+    return AskedExamples(tuple(examples), None, known)
 
 
 def _rows(model: RelationalModel, found: Prediction) -> Iterator[list[Any]]:
