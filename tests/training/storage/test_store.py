@@ -326,9 +326,9 @@ ODD = st.one_of(
     st.sampled_from([2**40, -(2**70), 10**400]),
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=3),
-    st.just([]),
-    st.just({}),
-    st.just([[]]),
+    st.builds(list),  # a new one each time: one that is drawn twice would hold itself
+    st.builds(dict),
+    st.builds(lambda: [[]]),
 )
 
 
