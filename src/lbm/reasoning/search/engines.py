@@ -25,8 +25,8 @@ NAMES: Final = (OWN, RC2, CP_SAT, TOULBAR2)
 PACKAGES: Final = {RC2: "pysat", CP_SAT: "ortools", TOULBAR2: "pytoulbar2"}
 """What each of them is imported from."""
 
-LOADING: Final = 2.5
-"""Seconds that must be left for a compiler to be loaded: that takes one, or two on a busy machine."""
+LOADING: Final = 1.5
+"""Seconds that must be left for a compiler to be loaded: that takes 0.6, or 1.2 on a busy machine."""
 
 
 def installed() -> tuple[str, ...]:
