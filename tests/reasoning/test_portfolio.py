@@ -318,7 +318,7 @@ def test_without_any_engine_but_ours_there_is_an_answer(monkeypatch):
 )
 def test_every_form_of_engines_is_taken_or_refused_in_one_line(names, error, said):
     if error is None:
-        assert best(SMALL, engines=names, seconds=5.0, seed=0).lost == 2
+        assert best(SMALL, engines=names, seconds=0.3, seed=0).lost == 2
         return
     with pytest.raises(error, match=said) as raised:
         best(SMALL, engines=names, seconds=5.0)
