@@ -8,6 +8,8 @@ import lbm
 
 images, labels = map(torch.tensor, load_digits(return_X_y=True))
 images, labels = images.float() / 16, labels.long()
+torch.manual_seed(0)
+torch.set_num_threads(1)  # so small a network is slower with more
 order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
 train, test = order[:1400].view(2, -1), order[1400:1796].view(2, -1)
 sums = labels[train[0]] + labels[train[1]]
@@ -18,17 +20,14 @@ RULES = "\n".join(
     + [f"x({x}) & y({y}) -> sum({x + y})" for x in range(10) for y in range(10)]
 )
 
-torch.manual_seed(0)
-torch.set_num_threads(1)  # so small a network is slower with more
 layer = lbm.nn.LogicLayer(RULES, inputs=["x(*)", "y(*)"], queries=["sum(*)"])
 network = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.3), nn.Linear(128, 10))
 optimiser = torch.optim.Adam(network.parameters(), lr=2e-3)
 for _ in range(60):
     for batch in torch.randperm(700).split(32):
-        out = layer(network(images[train[0, batch]]), network(images[train[1, batch]]))
-        loss = -out.log_prob(sums[batch]).mean()
         optimiser.zero_grad()
-        loss.backward()
+        out = layer(network(images[train[0, batch]]), network(images[train[1, batch]]))
+        out.loss(sums[batch]).backward()
         optimiser.step()
 network.eval()
 out = layer(network(images[test[0]]), network(images[test[1]]))

@@ -325,3 +325,11 @@ def test_circuits_of_others_have_the_sums_and_gradients_that_klay_finds(name):
     (other,) = torch.autograd.grad(theirs.sum(), logits)
     assert theirs.detach().numpy() == pytest.approx(ours.detach().numpy(), rel=1e-4, abs=1e-4)
     assert slope.numpy() == pytest.approx(other.numpy(), abs=1e-4)
+
+
+def test_the_example_of_addition_takes_at_most_fifteen_lines_from_rules_to_the_last_step():
+    text = (Path(__file__).parents[2] / "examples" / "addition.py").read_text()
+    lines = [line for line in text.splitlines() if line]
+    first = next(i for i, line in enumerate(lines) if line.startswith("RULES"))
+    last = next(i for i, line in enumerate(lines) if line.strip() == "optimiser.step()")
+    assert last - first + 1 <= 15
