@@ -169,6 +169,7 @@ LEFT_OUT = {
     "lbm induce": "a minute or more; tests/views/test_relations.py asks for less",
     "lbm reproduce": "minutes, and hours in full; tests/trials run its parts",
     "lbm mcp": "waits for an assistant; tests/views/studio/test_studio_assistants.py talks to it",
+    "lbm studio": "serves until it is interrupted; tests/views/studio ask it",
     "lbm warm": "minutes of compiling where nothing is stored yet; tests/views/test_warm.py",
 }
 """Commands on our pages that are not run here, and why not."""
@@ -194,9 +195,10 @@ def command_lines(text: str) -> list[str]:
 def test_command_lines_are_found_on_our_pages() -> None:
     found = {path.name: len(command_lines(path.read_text(encoding="utf-8"))) for path in PAGES}
     assert {name: number for name, number in found.items() if number} == {
-        "README.md": 15,
+        "README.md": 16,
         "learning.md": 3,
         "relations.md": 2,
+        "studio.md": 1,
     }
 
 

@@ -25,6 +25,7 @@ from lbm.views.commands.rules import extract_theory
 from lbm.views.commands.sample import sample_worlds
 from lbm.views.commands.saturate import saturate_examples
 from lbm.views.commands.shared import app, options_apart, unseeded
+from lbm.views.commands.studio import open_studio
 from lbm.views.commands.train import train_model
 from lbm.views.commands.warm import warm_kernels
 
@@ -51,6 +52,7 @@ for _command, _name, _short in (
     (saturate_examples, "saturate", "All that modes let us say about each example."),
     (reproduce_paper, "reproduce", "The paper's figures beside ours, in one report."),
     (unseeded(serve_assistants), "mcp", "Questions as tools for assistants (MCP)."),
+    (unseeded(open_studio), "studio", "The page in the browser, on this machine."),
     (unseeded(warm_kernels), "warm", "Compile all kernels now, before the first question."),
 ):
     app.command(_name, short_help=_short)(options_apart(_command))

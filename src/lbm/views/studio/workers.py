@@ -194,9 +194,9 @@ class _Worker:
         return self.began.done() and (self.began.cancelled() or self.began.exception() is not None)
 
     async def _begin(self, models: dict[str, str]) -> None:
-        # The process imports from where we do, in the same order. A group of its own hears no Ctrl-C.
+        # The process imports from where we do, in the same order. A session of its own hears no Ctrl-C.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)  # noqa: PTH109
-        apart: dict[str, Any] = {"process_group": 0}
+        apart: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         self.process = await asyncio.create_subprocess_exec(
