@@ -49,7 +49,8 @@ def listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     last: OSError | None = None
     for each in range(port, min(port + PORTS, 65536)) if port else (0,):
-        found = socket.socket(family, socket.SOCK_STREAM)
+        # Said to be TCP: else asyncio leaves Nagle's algorithm on, and answers wait 40 ms for their rest.
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((host, each))
