@@ -59,7 +59,7 @@ def test_groups_that_are_missing_together_have_the_patterns_they_can_have():
     (thresholds, rising), (colours, one) = layout.groups
     assert (thresholds, colours) == ([2, 3], [4, 5])
     assert rising.tolist() == [[0, 0], [0, 1], [1, 1]]
-    assert one.tolist() == [[1, 0], [0, 1]]
+    assert one.tolist() == [[1, 0], [0, 1], [0, 0]]  # the last: none of those kept
 
 
 def test_columns_that_knowledge_mentions_stay_even_if_they_are_constant_or_empty():

@@ -237,19 +237,25 @@ def tasks(draw):
 @settings(max_examples=8)
 @given(tasks())
 def test_gaps_sparse_rows_many_classes_weights_and_knowledge_work_together(task):
-    """And what is predicted are the sums over every completion, by the machine it becomes."""
+    """And predictions are sums over every completion, as likely as the tree of rows says."""
     given_x, x, y, weights, options = task
     learner = LBMClassifier(max_epochs=2, batch_size=12, random_state=0, **options)
     found = learner.fit(given_x, y, sample_weight=weights).predict_proba(given_x)
     assert learner.exact(given_x).all()
-    machine = to_machine(learner.network_)
+    machine, likely = to_machine(learner.network_), learner.network_.likely
     kept = [list("x012").index(name[1]) - 1 for name in learner.atoms_]
     patterns = [(0,), (1,)] if len(learner.classes_) == 2 else np.eye(len(learner.classes_)).tolist()
     for row, probabilities in zip(x[:8], found, strict=False):
         ways = product(*[(0.0, 1.0) if np.isnan(row[i]) else (row[i],) for i in kept])
         worlds = np.array([[(*way, *pattern) for pattern in patterns] for way in ways])
-        scores = np.logaddexp.reduce(-machine.free_energy(worlds, confidence=1.0), axis=0)
-        expected = np.exp(scores - np.logaddexp.reduce(scores))
+        scores = -machine.free_energy(worlds, confidence=1.0)
+        each = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
+        states = likely.states(worlds[:, 0, : len(kept)])
+        logs = np.zeros(len(worlds))
+        for fact, (parent, table) in enumerate(zip(likely.parents, likely.tables, strict=True)):
+            logs += table[states[:, parent] if parent >= 0 else 0, states[:, fact]]
+        shares = np.exp(logs - np.logaddexp.reduce(logs))
+        expected = shares @ each
         np.testing.assert_allclose(probabilities, expected, atol=1e-6)
 
 

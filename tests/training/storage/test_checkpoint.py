@@ -63,7 +63,8 @@ SETTINGS = {
 
 def new_run(path, **options):
     classifier = LBMClassifier(**(GIVEN | options))
-    return prepare(classifier, read_examples(open_table(path), "y", mentioned=["a", "b", "y"]))
+    examples = read_examples(open_table(path), "y", mentioned=["a", "b", "y"], cuts=classifier.cuts)
+    return prepare(classifier, examples)
 
 
 def ended(run, progress):

@@ -46,7 +46,11 @@ def model(name):
         )
         return made, BIRDS
     if name == "booleans":
-        return LBMClassifier(knowledge="2: bird -> flies", **QUICK).fit(BIRDS, FLIES), BIRDS
+        made = LBMClassifier(knowledge="2: bird -> flies", bins=False, **QUICK)
+        return made.fit(BIRDS, FLIES), BIRDS
+    if name == "bins":
+        made = LBMClassifier(knowledge="2: penguin -> ~flies", thresholds=3, **QUICK)
+        return made.fit(BIRDS, FLIES), BIRDS.assign(bird=[np.nan, 1] * 10)
     if name == "hard":
         knowledge = Theory(["penguin -> ~flies", "bird <-> flies"])
         made = LBMClassifier(knowledge=knowledge, hard=True, dtype="float64", default=0.5, **QUICK)
@@ -65,7 +69,7 @@ def model(name):
     return made.fit(BIRDS.to_numpy(), np.array([2.0, 1.0] * 10)), BIRDS.to_numpy().copy()
 
 
-MODELS = ("rules alone", "booleans", "hard", "categories", "free", "paper", "array")
+MODELS = ("rules alone", "booleans", "bins", "hard", "categories", "free", "paper", "array")
 names = st.sampled_from(MODELS)
 
 
@@ -126,8 +130,9 @@ def taken_apart(data):
 def signed(document, arrays, *, kind="lbm-model", version=None):
     """Return a file with these contents and a right checksum, without any code of the library."""
     if version is None:
+        later = isinstance(document, dict) and "learned" in document
         version = 2 if isinstance(document, dict) and "units" in document else 1
-        version = 3 if "background" in arrays else version
+        version = 3 if later or "background" in arrays else version
     text = document if isinstance(document, bytes) else json.dumps(document).encode()
     tensors = {**arrays, "document": np.frombuffer(text, dtype=np.uint8)}
     digest = hashlib.sha256()
@@ -150,13 +155,18 @@ def test_a_model_comes_back_to_the_last_bit_and_saves_to_the_same_bytes(name, tm
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_only_calibrated_units_need_the_second_version_and_only_background_rows_the_third():
+def test_only_what_is_new_needs_a_new_version():
+    """Rules alone are of the second, or in the paper's units of the first; what is fitted is of the third."""
     for name in MODELS:
         kind, document, arrays = taken_apart(content(name))
-        assert ("units" in document) == (name not in ("free", "paper", "array"))
-        assert ("background" in arrays) == (name != "rules alone")
         found = json.loads(header(content(name))["__metadata__"][kind])["version"]
         assert found == (3 if "background" in arrays else 2 if "units" in document else 1)
+        assert ("likely.parents" in arrays) == ("background" in arrays) == (name != "rules alone")
+        assert ("learned" in document) == (name in ("booleans", "bins", "hard", "categories", "array"))
+    in_paper = LBMClassifier.from_knowledge("a -> y", target="y", columns=["a"], units="paper")
+    kind, document, _ = taken_apart(model_bytes(in_paper))
+    assert "units" not in document
+    assert json.loads(header(model_bytes(in_paper))["__metadata__"][kind])["version"] == 1
 
 
 def test_a_file_of_the_first_version_loads_and_saves_to_the_same_bytes(tmp_path):
@@ -438,6 +448,17 @@ FORGED = {
     "other atoms": (text(b"2: z"), "expected formulae about the model's own atoms"),
     "two formulae": (text(b"bird\nbird"), "expected 1 formulae in knowledge.text, found 2"),
     "no formula": (text(b"bird ->"), "expected a formula"),
+    "learned": (change(["learned"], 2), "expected up to 1 formulae learned, found 2"),
+    "firings": (change(["firings"], [{"rows": 1}]), "expected what rows say of a formula with"),
+    "firings of more": (
+        change(["firings"], [{"rows": 1, "right": None, "lift": 0.5}] * 2),
+        "expected what rows say of 1 formulae, found others",
+    ),
+    "a cycle": (put("likely.parents", lambda a: np.array([1, 0])), "expected a tree of facts"),
+    "a longer tree": (put("likely.parents", lambda a: np.zeros(3, dtype=np.int64)), "2 numbers in likely.p"),
+    "chances": (put("likely.tables", set_first(1.0)), "logarithms of probabilities in likely.tables"),
+    "no number": (put("likely.tables", set_first(np.nan)), "expected logarithms of probabilities"),
+    "few chances": (put("likely.tables", lambda a: a[:1]), "numbers in likely.tables, found otherwise"),
     "background": (put("background", set_first(7)), "expected 0, 1 and 255 in background"),
     "narrow background": (put("background", lambda a: a[:, :1]), "expected rows of 2 bytes in background"),
     "no background": (put("background", lambda a: a[:0]), "expected rows of 2 bytes in background"),

@@ -1,11 +1,16 @@
 """Missing values in NumPy: what :mod:`lbm.training.boltzmann.missing` is in torch, for predictions.
 
--F(x_seen, k) = log Σ_{x_missing} exp(-F(x, k)),    p(k | x_seen) = softmax_k(-F(x_seen, k))
+    p(k | x_seen) = Σ_{x_missing} q(x_missing | x_seen) p(k | x)
+
+Where rows said how likely completions are, q is :mod:`lbm.training.boltzmann.likely`; else it is the
+machine's own,
+
+    -F(x_seen, k) = log Σ_{x_missing} exp(-F(x, k)),    p(k | x_seen) = softmax_k(-F(x_seen, k))
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
@@ -15,6 +20,7 @@ import numpy as np
 
 from lbm.arrays import Bools, Floats, Ints, slices
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
+from lbm.training.boltzmann.likely import Likely, every_state
 from lbm.training.boltzmann.parameters import CHUNK, Parameters, softmax
 
 MAX_SUMMED: Final = 12
@@ -69,6 +75,10 @@ def find_gaps(parameters: Parameters, x: Floats) -> Iterator[Gaps]:
 def exact_rows(parameters: Parameters, x: Floats) -> Bools:
     """Return which rows are summed exactly, shape (rows,): others miss too many values, and are sampled."""
     exact = np.ones(len(x), dtype=bool)
+    if parameters.likely is not None:
+        for rows, facts, _ in _incomplete(parameters, parameters.likely, x):
+            exact[rows] = _ways(parameters.likely, facts) <= 1 << MAX_SUMMED
+        return exact
     for gaps in find_gaps(parameters, x):
         exact[gaps.rows] = gaps.exact
     return exact
@@ -79,6 +89,8 @@ def log_probabilities(parameters: Parameters, x: Floats, *, seed: int = 0) -> Fl
 
     A row that is not exact is sampled, with random numbers that depend on ``seed`` and on the row alone.
     """
+    if parameters.likely is not None:
+        return _weighed(parameters, parameters.likely, x, seed)
     out = np.zeros((len(x), parameters.classes))
     for gaps in find_gaps(parameters, x):
         if not len(gaps.summed) + len(gaps.apart):
@@ -90,6 +102,70 @@ def log_probabilities(parameters: Parameters, x: Floats, *, seed: int = 0) -> Fl
             for part in slices(len(gaps.rows), step):
                 out[gaps.rows[part]] = _sampled(parameters, x[gaps.rows[part]], seed)
     return np.asarray(out - np.logaddexp.reduce(out, axis=1, keepdims=True))
+
+
+# --- by how likely rows are ------------------------------------------------------------------------
+
+
+def _weighed(parameters: Parameters, likely: Likely, x: Floats, seed: int) -> Floats:
+    """Return log p(k | x_seen), shape (rows, classes), with completions weighed by ``likely``."""
+    out = np.zeros((len(x), parameters.classes))
+    whole = np.flatnonzero(~np.isnan(x).any(axis=1))
+    out[whole] = parameters.scores(x[whole])
+    for numbers, facts, states in _incomplete(parameters, likely, x):
+        mine = np.nan_to_num(x[numbers])
+        exact = _ways(likely, facts) <= 1 << MAX_SUMMED
+        ways = every_state([len(likely.facts[fact][1]) for fact in facts]) if exact else None
+        many = DRAWS if ways is None else len(ways)
+        step = max(1, 4 * CHUNK // max(1, many * (parameters.units + x.shape[1])))
+        for part in slices(len(numbers), step):
+            if ways is None:
+                noise = _row_noise(x[numbers[part]], (DRAWS, len(facts)), seed)
+                drawn = likely.draw(states[part], facts, noise)
+                shares = np.full(drawn.shape[:2], -np.log(DRAWS))
+                filled = likely.fill(mine[part][:, None, :], facts, drawn)
+                scores = parameters.scores(filled.reshape(-1, x.shape[1]))
+            else:
+                shares = likely.log_shares(states[part], facts, ways)
+                scores = _filled_scores(parameters, likely, mine[part], facts, ways)
+            logs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+            logs = logs.reshape(len(shares), many, -1) + shares[:, :, None]
+            out[numbers[part]] = np.logaddexp.reduce(logs, axis=1)
+    return np.asarray(out - np.logaddexp.reduce(out, axis=1, keepdims=True))
+
+
+def _incomplete(parameters: Parameters, likely: Likely, x: Floats) -> Iterator[tuple[Ints, list[int], Ints]]:
+    """Yield rows that miss the same facts, those facts that matter, and the states of the rows."""
+    gone = np.flatnonzero(np.isnan(x).any(axis=1))
+    if not len(gone):
+        return
+    touching = np.full(x.shape[1], parameters.hidden > 0)
+    touching[parameters.used] = True
+    touched = np.array([touching[columns].any() for columns, _ in likely.facts])
+    states = likely.states(x[gone])
+    for rows, missing in likely.patterns(states < 0):
+        yield gone[rows], likely.needed(missing, touched), states[rows]
+
+
+def _ways(likely: Likely, facts: Sequence[int]) -> int:
+    return prod(len(likely.facts[fact][1]) for fact in facts)
+
+
+def _filled_scores(
+    parameters: Parameters, likely: Likely, x: Floats, facts: Sequence[int], ways: Ints
+) -> Floats:
+    """Return scores of rows with 0 where they miss values, in every way: shape (rows x ways, classes)."""
+    columns = np.concatenate([likely.facts[fact][0] for fact in facts]) if facts else np.zeros(0, np.int64)
+    worlds = likely.fill(np.zeros(x.shape[1]), facts, ways)[:, columns]
+    # Inputs are linear in x: what each missing column adds is learned from as many rows as there are columns.
+    probe = np.zeros((len(columns) + 1, x.shape[1]))
+    probe[np.arange(len(columns)), columns] = 1.0
+    reached = parameters.inputs(probe)
+    every = parameters.inputs(x)[:, None, :] + worlds @ (reached[:-1] - reached[-1])
+    return parameters.scores_of_inputs(every.reshape(-1, every.shape[2]))
+
+
+# --- by the machine's own p(x) ----------------------------------------------------------------------
 
 
 def _summed(parameters: Parameters, x: Floats, gaps: Gaps) -> Floats:

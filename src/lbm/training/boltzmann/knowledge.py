@@ -75,6 +75,8 @@ class Knowledge:
     calibrated
         Whether a confidence is what a formula adds to the score, no more and no less: see
         :mod:`lbm.machine.calibrated`.
+    learned
+        How many formulae, the last, data brought: see :mod:`lbm.training.boltzmann.cubes`.
     """
 
     columns: tuple[str, ...]
@@ -88,6 +90,12 @@ class Knowledge:
     statements: tuple[Statement, ...] = ()
     epsilon: float = 0.5
     calibrated: bool = False
+    learned: int = 0
+
+    @property
+    def given(self) -> int:
+        """The number of formulae that data did not bring."""
+        return len(self.initial) - self.learned
 
     @property
     def units(self) -> int:

@@ -1,11 +1,15 @@
 """Missing values: NaN is an atom nobody looked at, and is summed out.
 
+    p(k | x_seen) = Σ_{x_missing} q(x_missing | x_seen) p(k | x)
+
+A fitted classifier knows q, how likely a completion is, from its training rows, whatever its cost: see
+:mod:`lbm.training.boltzmann.likely`. The sum is exact up to 2^MAX_SUMMED completions of a row, and a mean
+over independent draws beyond. Where there is no q, for rules alone and in training together, what a
+completion is worth comes from the machine's own p(x),
+
     -F(x_seen, k) = log Σ_{x_missing} exp(-F(x, k)),    p(k | x_seen) = softmax_k(-F(x_seen, k))
 
-The sum is exact up to 2^MAX_SUMMED completions of a row, and estimated by Gibbs sampling beyond. What a
-completion is worth comes from the machine's own p(x): a purely discriminative cost trains it only as far as
-rows with missing values ask for it, and the bias of a column begins at the column's mean. A generative or
-hybrid cost learns p(x) from every row.
+and what is too much to be summed is estimated by Gibbs sampling.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ from torch.utils.checkpoint import checkpoint
 from lbm.arrays import Bools, slices
 from lbm.training.boltzmann.chains import Chains, draw_noise, sweep
 from lbm.training.boltzmann.facts import Fact, every_way, facts_of
+from lbm.training.boltzmann.filling import log_probabilities
 from lbm.training.boltzmann.network import CHUNK, Network, softplus
+from lbm.training.boltzmann.parameters import parameters_of
 
 MAX_SUMMED: Final = 12
 """Missing atoms of a row, of those that touch hidden units, up to which their worlds are summed exactly."""
@@ -148,6 +154,10 @@ def predict_log_probabilities(network: Network, x: Tensor, *, seed: int = 0) -> 
 
     A row that is not exact is sampled, with random numbers that depend on ``seed`` and on the row alone.
     """
+    if network.likely is not None:
+        given = x.cpu().numpy().astype(np.float64)
+        said = log_probabilities(parameters_of(network), given, seed=seed)
+        return torch.as_tensor(said, dtype=x.dtype, device=x.device)
     with torch.no_grad():
         out = x.new_zeros(len(x), network.classes)
         sampled = x.new_zeros(len(x), dtype=torch.bool)

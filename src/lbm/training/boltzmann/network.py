@@ -28,6 +28,7 @@ from lbm.machine.calibrated import LEAST, MARGIN
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
+from lbm.training.boltzmann.likely import Likely
 from lbm.training.boltzmann.parameters import LITERALS, Parameters, inverse_softplus, parameters_of
 
 CHUNK: Final = 1 << 22
@@ -61,6 +62,8 @@ class Network(nn.Module):
         b and d: shapes (columns,) and (labels,).
     together, groups
         Columns that hold one fact together, and the patterns they can have: as arrays, and as tensors.
+    likely
+        How likely rows are, counted from training rows; None: what p(x) of the machine itself says.
     raw_confidence
         Tied literals: θ of the formulae that are not fixed, κ = log(1 + exp θ).
     literal_weights, literal_bias
@@ -102,6 +105,7 @@ class Network(nn.Module):
                 "give units='paper' with it"
             )
         self.knowledge = knowledge
+        self.likely: Likely | None = None
         self.literals = literals
         self.calibrated = knowledge.calibrated
         columns, labels = len(knowledge.columns), len(knowledge.labels)
@@ -413,6 +417,7 @@ def network_of(parameters: Parameters) -> Network:
     with torch.no_grad():
         for name, values in network.named_parameters():
             values.copy_(torch.from_numpy(parameters.arrays[name]))
+    network.likely = parameters.likely
     return network
 
 

@@ -26,6 +26,7 @@ from lbm.machine.calibrated import bias as unit_bias
 from lbm.machine.rbm import Machine
 from lbm.training.boltzmann.facts import Groups
 from lbm.training.boltzmann.knowledge import Knowledge, label_patterns
+from lbm.training.boltzmann.likely import Likely
 
 if TYPE_CHECKING:
     from lbm.training.boltzmann.network import Network
@@ -58,12 +59,15 @@ class Parameters:
         ``tied`` or ``free``.
     together
         Columns that hold one fact together, and the patterns they can have.
+    likely
+        How likely rows are, counted from training rows; None: what p(x) of the machine itself says.
     """
 
     knowledge: Knowledge
     arrays: Mapping[str, NDArray[np.floating[Any]]]
     literals: str = "tied"
     together: Groups = ()
+    likely: Likely | None = None
 
     # -- sizes --
 
@@ -344,7 +348,7 @@ def blank(knowledge: Knowledge, groups: Groups = ()) -> Parameters:
 def parameters_of(network: Network) -> Parameters:
     """Return what a network has learned so far, as a copy."""
     arrays = {name: values.detach().cpu().numpy().copy() for name, values in network.named_parameters()}
-    return Parameters(network.knowledge, arrays, network.literals, network.together)
+    return Parameters(network.knowledge, arrays, network.literals, network.together, network.likely)
 
 
 def inverse_softplus(value: Floats) -> Floats:

@@ -6,7 +6,7 @@ missing values pass through an encoder that is fitted on the first HEAD_ROWS row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lbm.arrays import Bytes, Floats, Ints, slices
 from lbm.errors import FileError
 from lbm.training.data.files import CHUNK_CELLS, TableFile, find_column, reading
-from lbm.training.data.table import MISSING, Layout, fit_layout, read_atoms
+from lbm.training.data.table import MISSING, Layout, cuts_for, fit_layout, read_atoms
 
 MAX_CLASSES: Final = 10_000
 """Classes of a model: label atoms by class are a matrix."""
@@ -83,13 +83,19 @@ class Examples:
 
 
 def read_examples(
-    table: TableFile, target: str, *, mentioned: Iterable[str] = (), odd: str = "text"
+    table: TableFile,
+    target: str,
+    *,
+    mentioned: Iterable[str] = (),
+    odd: str = "text",
+    cuts: Callable[[int, int], int] = cuts_for,
 ) -> Examples:
     """Return the rows of a file with their classes, which are in the column ``target``.
 
     ``mentioned`` are the atoms of the knowledge, see :func:`lbm.training.data.table.fit_layout`. Where a file
     has more rows than those that decide what columns are, columns that are constant there are kept. ``odd``
-    says what odd cells in columns of numbers are: see :func:`lbm.training.data.table.fit_layout`.
+    says what odd cells in columns of numbers are: see :func:`lbm.training.data.table.fit_layout`. ``cuts``
+    are those of a column of numbers, by the numbers of columns and classes.
     """
     find_column(table, target)
     columns = tuple(column for column in table.columns if column != target)
@@ -100,7 +106,12 @@ def read_examples(
         raise FileError(f"{table.name}: expected rows of 2 classes at least to learn from, found 1 row")
     head = table.head(columns)
     whole = len(head) == table.rows
-    layout = reading(table.name, lambda: fit_layout(head, columns, mentioned, drop=whole, odd=odd))
+    fine = cuts(len(columns), len(classes))
+
+    def layout_of(rows: pd.DataFrame) -> Layout:
+        return fit_layout(rows, columns, mentioned, drop=whole, odd=odd, thresholds=fine)
+
+    layout = reading(table.name, lambda: layout_of(head))
     atoms = np.empty((table.rows, len(layout.atoms)), dtype=np.uint8)
     first = 0
     parts = _pieces(head) if whole else table.chunks(columns, text=text_columns(layout))

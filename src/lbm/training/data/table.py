@@ -35,6 +35,12 @@ MISSING: Final = 255
 ENCODE: Final = ("auto", "never")
 ODD: Final = ("text", "missing")
 
+FEWEST_CUTS, MOST_CUTS = 4, 16
+"""Cuts of a column of numbers."""
+
+ATOMS: Final = 1024
+"""Atoms times label atoms that cuts may come to before columns get fewer of them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -67,18 +73,36 @@ class Layout:
 
     @property
     def groups(self) -> list[tuple[list[int], Floats]]:
-        """Atoms that hold one fact together, by their numbers, and the patterns they can have."""
+        """Atoms that hold one fact together, by their numbers, and the patterns they can have.
+
+        Of categories one is true, or none of those that are kept.
+        """
         found: list[tuple[list[int], Floats]] = []
         first = len(self.plain)
         for group in self.encoder.groups_ if self.encoder is not None else ():
             width = len(group.atoms)
             if width > 1:
-                # Thresholds ascend, so that they are true from some place on; of categories one is true.
+                # Thresholds ascend, so that they are true from some place on.
                 ascending = np.tri(width + 1, width, -1)[:, ::-1].copy()
-                patterns = np.eye(width) if group.kind == "category" else ascending
+                patterns = np.eye(width + 1, width) if group.kind == "category" else ascending
                 found.append((list(range(first, first + width)), patterns))
             first += width
         return found
+
+    @property
+    def spans(self) -> Floats:
+        """How far apart the bins are that each threshold parts, from centre to centre; 0 for other atoms."""
+        found = [np.zeros(len(self.plain))]
+        for group in self.encoder.groups_ if self.encoder is not None else ():
+            cuts = np.array(group.cuts)
+            if len(cuts) < 2:
+                found.append(np.zeros(len(group.atoms)))
+                continue
+            first, last = 1.5 * cuts[0] - 0.5 * cuts[1], 1.5 * cuts[-1] - 0.5 * cuts[-2]
+            with np.errstate(over="ignore", invalid="ignore"):
+                steps = np.diff(np.concatenate([[first], (cuts[1:] + cuts[:-1]) / 2, [last]]))
+            found.append(steps / steps.max() if np.isfinite(steps).all() else np.zeros(len(cuts)))
+        return np.concatenate(found)
 
     def understood(
         self, theory: Theory | None, *, target: str | None = None, classes: Sequence[object] = ()
@@ -115,6 +139,7 @@ def fit_layout(
     encode: str = "auto",
     drop: bool = True,
     odd: str = "text",
+    thresholds: int = 4,
 ) -> Layout:
     """Return the layout of a table; ``mentioned`` are the atoms of the knowledge.
 
@@ -125,6 +150,7 @@ def fit_layout(
 
     A column of numbers in which a few cells are something else, such as ``?`` or ``1,100``, is one of
     categories and gets a warning where ``odd`` is ``text``; where it is ``missing`` these cells are missing.
+    ``thresholds`` are cuts of a column of numbers, at most.
     """
     if encode not in ENCODE:
         raise ValueError(f"expected encode 'auto' or 'never', got {encode!r}")
@@ -159,11 +185,24 @@ def fit_layout(
             plain.append(i)
     encoder = None
     if encoded:
-        encoder = AtomEncoder(names=[columns[i] for i in encoded]).fit(_columns(table, encoded))
+        encoder = AtomEncoder(thresholds=thresholds, names=[columns[i] for i in encoded])
+        encoder = encoder.fit(_columns(table, encoded))
         encoder = extend_encoder(encoder, mentioned, seen=_seen(table, columns, encoded) if drop else None)
         left["constant"] += encoder.constant_
         left["empty"] += encoder.empty_
     return Layout(columns, tuple(plain), tuple(encoded), encoder, *map(tuple, left.values()))
+
+
+def cuts_for(columns: int, classes: int, *, fine: bool = True) -> int:
+    """Return how many cuts a column of numbers gets: fewer where columns and classes are many.
+
+    Without ``fine`` four, which is what free units by themselves can use.
+
+    >>> cuts_for(10, 2), cuts_for(200, 2), cuts_for(64, 10), cuts_for(10, 2, fine=False)
+    (16, 5, 4, 4)
+    """
+    labels = 1 if classes <= 2 else classes
+    return max(FEWEST_CUTS, min(MOST_CUTS, ATOMS // max(1, columns * labels))) if fine else FEWEST_CUTS
 
 
 def layout_of_names(columns: Iterable[str], mentioned: Iterable[str], *, only: bool = False) -> Layout:

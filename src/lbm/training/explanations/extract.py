@@ -342,6 +342,7 @@ def _without_sisters(body: Iterable[int], groups: Groups) -> Numbers:
     other: dict[int, int] = {}
     for columns, patterns in groups:
         ways = np.asarray(patterns)
+        ways = ways[ways.any(axis=1)]  # rows of which no category is kept have no sister
         if ways.shape == (2, 2) and (ways.sum(axis=1) == 1).all():
             one, two = columns
             other |= {-one - 1: two + 1, -two - 1: one + 1}

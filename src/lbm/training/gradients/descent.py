@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lbm.arrays import Floats, Ints, slices
@@ -33,6 +34,8 @@ MIN_JUDGES: Final = 30
 
 TOLERANCE: Final = 1e-4
 """By how much a cost must fall to count as better."""
+
+Array = NDArray[np.floating[Any]]
 
 SHUFFLE, SAMPLE, SPLIT = range(3)
 """What random numbers are for: no two purposes share a stream."""
@@ -79,6 +82,18 @@ class Plan:
 
 
 @dataclass(slots=True)
+class Copies:
+    """Free parameters of several machines at once by name, and Adam's moments of them.
+
+    The last axis but one of each array numbers the machines: see :mod:`lbm.training.gradients.copies`.
+    """
+
+    values: dict[str, Array]
+    first: dict[str, Array]
+    second: dict[str, Array]
+
+
+@dataclass(slots=True)
 class Progress:
     """Where a run stands; parts that change with every batch are replaced, never written into.
 
@@ -94,6 +109,8 @@ class Progress:
         Σ cost of the batches of the present epoch, weighted by their rows.
     chains
         States of persistent chains.
+    copies
+        The machines of inner folds, where there are any.
     best, best_cost, stale
         The parameters of the least cost so far, that cost, and how many epochs ago it was.
     history
@@ -112,6 +129,7 @@ class Progress:
     position: int = 0
     total: float = 0.0
     chains: Chains | None = None
+    copies: Copies | None = None
     best: dict[str, Tensor] | None = None
     best_cost: float = float("inf")
     stale: int = 0
@@ -187,11 +205,23 @@ def steps(
 
 
 def restore_best(progress: Progress) -> None:
-    """Give the network the parameters of its best epoch."""
+    """Give the network the parameters of its best epoch.
+
+    Of copies, those of the free units; where no epoch was better than none these have nothing to say.
+    """
+    if progress.copies is not None:
+        with torch.no_grad():
+            if progress.best is None:
+                progress.network.label_weights.zero_()
+                return
+            for name, better in progress.best.items():
+                mine = progress.network.get_parameter(name)
+                mine.data.copy_(mine.data + better if name == "label_bias" else better)
+        return
     if progress.best is not None:
         with torch.no_grad():
-            for name, values in progress.network.named_parameters():
-                values.copy_(progress.best[name])
+            for name, own in progress.network.named_parameters():
+                own.copy_(progress.best[name])
 
 
 def _update(
@@ -300,6 +330,9 @@ def stream_key(seed: int, *purpose: int) -> int:
 # --- progress as plain data ----------------------------------------------------------------------
 
 
+COPIED: Final = ("values", "first", "second")
+"""What is kept of copies."""
+
 _COUNTS: Final = ("updates", "epoch", "position", "total", "stale", "seconds", "finished")
 
 
@@ -311,6 +344,10 @@ def to_state(progress: Progress) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors |= {f"{kind}.{name}": values.clone() for name, values in named.items()}
     if progress.chains is not None:
         tensors["chains.x"], tensors["chains.kinds"] = progress.chains.x, progress.chains.kinds
+    if progress.copies is not None:
+        for kind in COPIED:
+            for name, array in getattr(progress.copies, kind).items():
+                tensors[f"copies.{kind}.{name}"] = torch.from_numpy(array.copy())
     facts: dict[str, Any] = {name: getattr(progress, name) for name in _COUNTS}
     facts["best_cost"] = progress.best_cost if np.isfinite(progress.best_cost) else None
     facts["history"] = [asdict(epoch) for epoch in progress.history]
@@ -329,6 +366,13 @@ def from_state(network: Network, tensors: Mapping[str, Tensor], facts: Mapping[s
     progress = Progress(network, first=named["first"], second=named["second"], best=named["best"] or None)
     if "chains.x" in tensors:
         progress.chains = Chains(tensors["chains.x"].clone(), tensors["chains.kinds"].clone())
+    if any(name.startswith("copies.") for name in tensors):
+        parts: dict[str, dict[str, Array]] = {kind: {} for kind in COPIED}
+        for name, tensor in tensors.items():
+            kind, _, rest = name.removeprefix("copies.").partition(".")
+            if name.startswith("copies."):
+                parts[kind][rest] = tensor.numpy().copy()
+        progress.copies = Copies(**parts)
     for name in _COUNTS:
         setattr(progress, name, facts[name])
     progress.best_cost = float("inf") if facts["best_cost"] is None else float(facts["best_cost"])

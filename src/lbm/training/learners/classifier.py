@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from lbm.arrays import Bools, Bytes, Floats, Ints, slices
 from lbm.errors import UnknownAtom
@@ -20,6 +23,7 @@ from lbm.knowledge.formula import Formula, atom_name, atoms_of, holds
 from lbm.knowledge.theory import Theory
 from lbm.machine.calibrated import check_units
 from lbm.training.boltzmann.conjectures import CELLS, conjecture
+from lbm.training.boltzmann.cubes import with_cubes
 from lbm.training.boltzmann.filling import exact_rows, log_probabilities
 from lbm.training.boltzmann.knowledge import (
     Knowledge,
@@ -28,14 +32,15 @@ from lbm.training.boltzmann.knowledge import (
     label_names,
     label_patterns,
 )
-from lbm.training.boltzmann.parameters import Parameters, blank
+from lbm.training.boltzmann.parameters import Parameters, blank, inverse_softplus
 from lbm.training.data.names import plain
-from lbm.training.data.table import MISSING, Layout, layout_of_names, read_atoms, read_table
+from lbm.training.data.table import MISSING, Layout, cuts_for, layout_of_names, read_atoms, read_table
 from lbm.training.explanations.context import Context
 from lbm.training.explanations.explain import Explanation, as_classifier, explain_rows
 from lbm.training.explanations.extract import Extraction, extract_rules
 from lbm.training.learners.classes import label_bias, read_classes, target_name
 from lbm.training.learners.estimator import (
+    Firing,
     Learner,
     check_whole,
     draw_seed,
@@ -47,6 +52,7 @@ from lbm.training.learners.estimator import (
 if TYPE_CHECKING:  # torch is loaded to learn, not to know
     from lbm.training.data.examples import Examples
     from lbm.training.data.rows import Rows
+    from lbm.training.gradients.copies import Held
     from lbm.training.gradients.costs import Cost
     from lbm.training.gradients.descent import Data, Plan, Progress
     from lbm.training.gradients.epochs import Epoch
@@ -56,6 +62,12 @@ TIE: Final = 1e-9
 
 PREDICTED_ROWS: Final = 4096
 """Rows that are made dense at once in a prediction."""
+
+LEAST_CONFIDENCE: Final = 1e-9
+"""What is left of a rule that rows contradict."""
+
+MANY_CELLS: Final = 1 << 24
+"""Entries of (rows x atoms) from which on training may use several threads."""
 
 CONJECTURE, BACKGROUND = 4, 5
 """What random numbers are for, beside those of descent and of chains."""
@@ -126,15 +138,28 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     learning_rate, max_epochs, max_seconds, batch_size
         Adam's rate; budgets; rows between two updates, None: from 8 to 256, a sixteenth of the rows.
     validation_fraction, patience
-        Rows put aside, stratified, to judge epochs by -log p(k | x): training stops after ``patience`` epochs
-        without a better one, and the best one's parameters are kept. None are put aside where a class has
-        fewer than 5 rows or fewer than 30 rows would judge; the cost of training then decides.
+        Training stops after ``patience`` epochs without a better one, by -log p(k | x) of rows it did not
+        see, and the best one's parameters are kept. In turns these are all rows below 10,000, by inner
+        folds, each of which has a copy of the machine that learns in step and is not kept; from 10,000 on,
+        and where all learn together, this share is put aside, stratified. 0: the cost of training decides.
+        Together none are put aside where a class has fewer than 5 rows or fewer than 30 rows would judge.
     l1, l2, trust
         Penalties: on weights that are not knowledge, and on confidences that outgrow where they began. They
         are priors, fixed whatever the number of rows: see :class:`lbm.training.gradients.costs.Cost`.
     unaided
         The share of the discriminative cost that is asked of the machine without its knowledge, so that what
-        rules explain is learned from nonetheless.
+        rules explain is learned from nonetheless. In turns it has no meaning.
+    in_turn
+        Whether rules and bias are fitted first, then a weight for every bin of every column, then free units,
+        each beside what came before, which is held: confidences then are what rows say of the rules, and not
+        what free units leave of them. False: all learn together. None: in turn where units are calibrated and
+        the cost is discriminative, which it has to be.
+    bins
+        Whether ``fit`` gives every bin of every column a weight of its own, if inner folds speak for that.
+        They are rules ``bin -> class`` behind the knowledge, and what a table says column by column.
+    thresholds
+        Cuts of a column of numbers, at most. None: up to 16, fewer where columns and classes are many; 4
+        where all learn together.
     class_weight
         None, ``balanced``, or a dict from classes to weights.
     background
@@ -169,6 +194,8 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         The :class:`lbm.training.gradients.descent.Epoch` of every epoch; ``stopped_`` says why no more.
     confidences_
         A :class:`Confidence` for every formula, in order.
+    learned_
+        The rules about bins that ``fit`` added, as text, with their weights.
     broken_
         With ``hard=True``, a :class:`Broken` for every formula that training rows break.
     background_
@@ -198,6 +225,9 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     trust: float = 1.0
     unaided: float = 0.5
     class_weight: Any = None
+    in_turn: bool | None = None
+    bins: bool = True
+    thresholds: int | None = None
     background: int = 100
 
     # -- fitting --
@@ -212,14 +242,15 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         given, classes, weights = read_classes(y, sample_weight, table)
         self._start(table, classes, target_name(self.target, y), drop=True)
         data, numbers = self._read_data(table, given, weights)
-        run = self._prepare(cost, data, numbers)
         from lbm.training.gradients.descent import begin
 
-        progress = begin(self.network_)
-        self.progress_: Progress | None = progress
-        for _ in run.steps(progress):
-            if self.verbose and progress.position == 0:
-                print(progress.history[-1], file=sys.stderr)
+        with few_threads(data):
+            run = self._prepare(cost, data, numbers)
+            progress = begin(self.network_)
+            self.progress_: Progress | None = progress
+            for _ in run.steps(progress):
+                if self.verbose and progress.position == 0:
+                    print(progress.history[-1], file=sys.stderr)
         run.finish(progress)
         return self
 
@@ -247,6 +278,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
             self.progress_ = begin(self.network_)
         progress = self.progress_
         progress.finished, progress.stale, progress.best_cost = None, 0, float("inf")
+        progress.copies = progress.best = None
         progress.position, progress.total = 0, 0.0  # fit may have been stopped within an epoch
         plan = replace(self._plan(len(numbers)), max_epochs=progress.epoch + 1, max_seconds=None)
         every = np.arange(len(numbers), dtype=np.int64)
@@ -439,7 +471,25 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     def _start(self, table: Any, classes: NDArray[Any], target: str, *, drop: bool) -> None:
         """Decide on atoms and classes, and make the network that training begins with."""
         theory = read_knowledge(self.knowledge)
-        self._assemble(self._lay_out(table, theory, drop=drop), classes, target, theory)
+        cuts = self.cuts(table.shape[1], len(classes))
+        self._assemble(self._lay_out(table, theory, drop=drop, thresholds=cuts), classes, target, theory)
+
+    def cuts(self, columns: int, classes: int) -> int:
+        """Return how many cuts a column of numbers gets in a table of so many columns and classes."""
+        if self.thresholds is not None:
+            check_whole("thresholds", self.thresholds, 1)
+            return int(self.thresholds)
+        return cuts_for(columns, classes, fine=self._takes_turns())
+
+    def _takes_turns(self) -> bool:
+        """Return whether rules, bins and free units learn in turn."""
+        able = self._is_calibrated() and self.cost == "discriminative" and self.literals == "tied"
+        if self.in_turn and not able:
+            raise ValueError(
+                "in_turn=True needs cost='discriminative', literals='tied' and calibrated units, "
+                f"got cost={self.cost!r}, literals={self.literals!r}, units={self.units!r}"
+            )
+        return able if self.in_turn is None else bool(self.in_turn)
 
     def _assemble(self, layout: Layout, classes: NDArray[Any], target: str, theory: Theory | None) -> None:
         if len(classes) < 2:
@@ -459,6 +509,15 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         self.history_: tuple[Epoch, ...] = ()
         self.stopped_: str | None = None
         self.broken_: tuple[Broken, ...] = ()
+        self.firings_: tuple[Firing, ...] = ()
+
+    @property
+    def learned_(self) -> tuple[str, ...]:
+        """The rules about bins that ``fit`` added, with their weights."""
+        known = self.parameters().knowledge
+        return tuple(
+            str(replace(each, formula=plain(each.formula))) for each in known.statements[known.given :]
+        )
 
     def _begin_with(self, layout: Layout, theory: Theory | None) -> None:
         """Make the network that training begins with; the bias of its label is what ``default`` prefers."""
@@ -523,14 +582,67 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
     def _prepare(self, cost: Cost, data: Data, numbers: Ints) -> TrainingRun:
         """Return the run that trains this classifier: some rows put aside, and rules added to its network."""
         from lbm.training.gradients.descent import split
+        from lbm.training.learners.turns import learn_rows
 
         plan = self._plan(len(numbers))
+        if self._takes_turns():
+            every = np.arange(len(numbers), dtype=np.int64)
+            train = every[self._unbroken(data, numbers)]
+            self._conjecture(data, train)
+            held = self._take_turns(data, train)
+            self._keep_background(data, train)
+            judges = train[~held.inside.all(axis=1)]
+            return TrainingRun(self, data, numbers, cost, plan, train, judges, held=held)
+        self.network_.likely = learn_rows(self.network_, data)
         train, validation = split(data.kinds, self.validation_fraction, plan.seed)
         kept = self._unbroken(data, numbers)
         train, validation = train[kept[train]], validation[kept[validation]]
         self._conjecture(data, train)
         self._keep_background(data, train)
         return TrainingRun(self, data, numbers, cost, plan, train, validation)
+
+    def _take_turns(self, data: Data, train: Ints) -> Held:
+        """Fit rules, bias and bins; keep them in a new network; return what free units are trained beside."""
+        from lbm.training.learners.turns import learn_rows, take_turns
+
+        before = self.network_
+        likely = learn_rows(before, data)
+        found = take_turns(
+            before,
+            data,
+            train,
+            likely,
+            trust=self.trust,
+            bins=bool(self.bins),
+            spans=self.layout_.spans,
+            fraction=self.validation_fraction,
+            seed=self.seed_,
+        )
+        knowledge = with_cubes(before.knowledge, found.cubes)
+        self.network_, self.firings_ = self._network(knowledge), found.firings
+        self.network_.likely = likely
+        final = np.concatenate([found.confidences, knowledge.initial[before.knowledge.given :]])
+        free = np.maximum(final[~knowledge.fixed], LEAST_CONFIDENCE)
+        network = self.network_
+        network.raw_confidence.data.copy_(network.raw_confidence.new_tensor(inverse_softplus(free)))
+        network.label_bias.data.copy_(network.label_bias.new_tensor(found.bias))
+        network.visible_bias.data.copy_(before.visible_bias.data)
+        self._warn_of_silence(len(train))
+        return found.held
+
+    def _warn_of_silence(self, rows: int) -> None:
+        """Say which rules fire on no row: nothing speaks for or against what they weigh."""
+        heads = set(map(known_as, self.labels_))
+        said = zip(self.confidences_, self.network_.knowledge.statements, strict=False)
+        silent = [one.formula for one, s in said if one.rows == 0 and heads & set(atoms_of(s.formula))]
+        if silent:
+            more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
+            warnings.warn(
+                f"{silent[0]} fires on none of {rows:,} rows{more}: a rule that no row speaks of keeps the "
+                "weight it was given",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _conjecture(self, data: Data, train: Ints) -> None:
         """Add rules that the rows trained on suggest to a network whose training has not begun."""
@@ -568,7 +680,7 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def _keep(self, progress: Progress) -> None:
         """Keep what a run tells beside its parameters."""
-        progress.best = None  # the network has it
+        progress.best = progress.copies = None  # the network has it
         self.progress_ = progress
         self.history_, self.stopped_ = tuple(progress.history), progress.finished
 
@@ -583,7 +695,9 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
 
     def _strict(self) -> set[int]:
         """Return the atoms that knowledge mentions: what it says is about truth values."""
-        return set(self.parameters().used.tolist())
+        known = self.parameters().knowledge
+        given = known.signs[: len(known.columns), : known.units - known.learned]
+        return set(np.unique(given.tocoo().row).tolist())
 
     def _log_probabilities(self, X: Any) -> Floats:
         """Return log p(k | x) of all rows, shape (rows, classes), computed in double precision.
@@ -604,6 +718,22 @@ class LBMClassifier(ClassifierMixin, Learner):  # type: ignore[misc]  # scikit-l
         return np.concatenate(found)
 
 
+@contextmanager
+def few_threads(data: Data) -> Iterator[None]:
+    """Keep to one thread where batches are too small for more: starting them takes longer than they save."""
+    if len(data.rows) * data.rows.values.shape[1] >= MANY_CELLS:
+        yield
+        return
+    torch = load_torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
 # --- one run -------------------------------------------------------------------------------------
 
 
@@ -612,7 +742,8 @@ class TrainingRun:
     """Training that can begin: a classifier with its first network, its data, and how to descend.
 
     ``numbers`` are what rows are called; ``train`` and ``validation`` are places among them; ``facts`` is
-    what the run is made from, where somebody asks for it.
+    what the run is made from, where somebody asks for it; ``held`` is what was fitted in the turns before, if
+    free units learn after them.
     """
 
     classifier: LBMClassifier
@@ -623,9 +754,18 @@ class TrainingRun:
     train: Ints
     validation: Ints
     facts: Mapping[str, Any] = field(default_factory=dict)
+    held: Held | None = None
 
     def steps(self, progress: Progress) -> Iterator[Progress]:
         """Descend, yielding ``progress`` after every batch: the places where a run can be left."""
+        network = self.classifier.network_
+        if self.held is not None:
+            from lbm.training.gradients.copies import LEARNED, begin_copies, copy_steps
+
+            if progress.copies is None:
+                own = {name: network.get_parameter(name).detach().numpy() for name in LEARNED}
+                progress.copies = begin_copies(own, self.held.inside.shape[1])
+            return copy_steps(progress, self.held, network.patterns.numpy(), self.cost, self.plan)
         rows = {"train": self.train, "validation": self.validation}
         from lbm.training.gradients.descent import steps
 
@@ -635,6 +775,11 @@ class TrainingRun:
         """Return the classifier with the best parameters that the run came to."""
         from lbm.training.gradients.descent import restore_best
 
+        if self.held is not None:
+            from lbm.training.gradients.copies import earned
+
+            if not earned(progress, self.held):
+                progress.best = None
         restore_best(progress)
         self.classifier._keep(progress)
         return self.classifier
@@ -647,7 +792,8 @@ def prepare(classifier: LBMClassifier, examples: Examples) -> TrainingRun:
     classifier._assemble(layout, examples.classes, examples.target, read_knowledge(classifier.knowledge))
     rows = classifier._rows(examples.atoms)
     data = classifier._data(rows, examples.kinds, np.ones(len(rows)))
-    return classifier._prepare(cost, data, np.arange(len(rows), dtype=np.int64))
+    with few_threads(data):
+        return classifier._prepare(cost, data, np.arange(len(rows), dtype=np.int64))
 
 
 # --- rows ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from lbm.errors import MissingExtra
 from lbm.knowledge.formula import Formula, atoms_of
 from lbm.knowledge.theory import Theory
-from lbm.training.boltzmann.knowledge import compile_knowledge
+from lbm.training.boltzmann.knowledge import Knowledge, compile_knowledge
 from lbm.training.boltzmann.parameters import Parameters, parameters_of
 from lbm.training.data.encoder import TableEstimator, column_names
 from lbm.training.data.names import plain
@@ -29,12 +29,32 @@ if TYPE_CHECKING:  # torch is loaded to learn, not to know
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """A formula, the confidence it began with, the one it has now, and whether it was fixed."""
+    """A formula, the confidence it began with, the one it has now, and whether it was fixed.
+
+    Where rows were looked at, also how many of them it fires on, the share it is right for, and its lift:
+    that share over what it would be by chance. See :class:`Firing`.
+    """
 
     formula: str
     initial: float
     final: float
     fixed: bool
+    rows: int | None = None
+    right: float | None = None
+    lift: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What rows say of a rule: how many it fires on, the share of them it is right for, and its lift.
+
+    A formula fires where it does not say the same of every class. The lift is the share right over what it
+    would be if the classes of those rows were drawn from those of all rows.
+    """
+
+    rows: int
+    right: float | None
+    lift: float | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -79,16 +99,16 @@ class Learner(TableEstimator):
             among = np.bincount(known.owner, lengths[known.unit], minlength=len(final))
             sums = np.bincount(known.owner, total[known.unit], minlength=len(final))
             final = np.where(among > 0, sums / np.maximum(among, 1), final)
-        texts = [str(replace(each, formula=plain(each.formula))) for each in known.statements]
-        rows = zip(texts, known.initial.tolist(), final.tolist(), known.fixed.tolist(), strict=True)
-        return tuple(Confidence(*row) for row in rows)
+        texts = [str(replace(each, formula=plain(each.formula))) for each in known.statements[: known.given]]
+        rows = zip(texts, known.initial.tolist(), final.tolist(), known.fixed.tolist(), strict=False)
+        firings = [astuple(firing) for firing in getattr(self, "firings_", ())] or [()] * len(texts)
+        return tuple(Confidence(*row, *firing) for row, firing in zip(rows, firings, strict=True))
 
-    def _lay_out(self, table: Any, theory: Theory | None, *, drop: bool) -> Layout:
+    def _lay_out(self, table: Any, theory: Theory | None, *, drop: bool, thresholds: int = 4) -> Layout:
         """Return how the columns of a table become atoms."""
         columns = column_names(self, table, self.names)
-        return fit_layout(
-            table, columns, mentioned_atoms(theory), encode=self.encode, drop=drop, odd=self.odd_cells
-        )
+        options: dict[str, Any] = {"encode": self.encode, "drop": drop, "odd": self.odd_cells}
+        return fit_layout(table, columns, mentioned_atoms(theory), thresholds=thresholds, **options)
 
     def _begin(
         self,
@@ -99,12 +119,9 @@ class Learner(TableEstimator):
         units: str = "paper",
     ) -> None:
         """Keep the atoms, and make the network that training begins with."""
-        torch = load_torch()
-        from lbm.training.boltzmann.network import Network
-
         self._stored: tuple[Parameters, bool] | None = None
         self.layout_, self.atoms_ = layout, layout.atoms
-        self.network_ = Network(
+        self.network_ = self._network(
             compile_knowledge(
                 theory,
                 columns=self.atoms_,
@@ -113,10 +130,19 @@ class Learner(TableEstimator):
                 confidence=self.confidence,
                 hard=self.hard,
                 units=units,
-            ),
+            )
+        )
+
+    def _network(self, knowledge: Knowledge) -> Network:
+        """Return the network that training of this knowledge begins with."""
+        torch = load_torch()
+        from lbm.training.boltzmann.network import Network
+
+        return Network(
+            knowledge,
             hidden=self.hidden,
             literals=self.literals,
-            groups=layout.groups,
+            groups=self.layout_.groups,
             dtype=getattr(torch, self.dtype),
             device=self.device,
             seed=self.seed_,

@@ -534,6 +534,7 @@ def _machine(task: Task, setting: Setting) -> LBMClassifier:
         l2=setting.l2,
         max_epochs=task.max_epochs,
         validation_fraction=0.0,  # settings are judged on whole folds; a random tenth would part groups
+        in_turn=False,  # what settings are chosen for, and stored results were made with
         encode="never",
         units=task.units,
         random_state=task.seed,

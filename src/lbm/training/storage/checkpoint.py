@@ -17,12 +17,14 @@ import numpy as np
 import torch
 
 from lbm.knowledge.packed import write_whole
-from lbm.machine.files import check_arrays, check_keys, pack, refuse, shown, typed, unpack
+from lbm.machine.files import check_arrays, check_keys, pack, refuse, shown, theory_text, typed, unpack
+from lbm.training.boltzmann.knowledge import Knowledge
 from lbm.training.data.examples import Examples
-from lbm.training.gradients.descent import Progress, from_state, to_state
-from lbm.training.learners.classifier import LBMClassifier, TrainingRun
+from lbm.training.gradients.copies import LEARNED
+from lbm.training.gradients.descent import COPIED, Progress, from_state, to_state
+from lbm.training.learners.classifier import LBMClassifier, TrainingRun, few_threads
 from lbm.training.learners.classifier import prepare as begin_run
-from lbm.training.storage.store import knowledge_text, plain, read_history
+from lbm.training.storage.store import plain, read_history, theory_of
 
 if TYPE_CHECKING:
     from lbm.machine.files import Array
@@ -65,15 +67,16 @@ def train(
     it is told to stop; ``on_step`` is called after every batch.
     """
     saved = monotonic()
-    for _ in run.steps(progress):
-        stopping = stop()
-        due = progress.position == 0 or monotonic() - saved >= every_seconds
-        if path is not None and (due or stopping):
-            save_checkpoint(run, progress, path)
-            saved = monotonic()
-        on_step(progress)
-        if stopping:
-            return False
+    with few_threads(run.data):
+        for _ in run.steps(progress):
+            stopping = stop()
+            due = progress.position == 0 or monotonic() - saved >= every_seconds
+            if path is not None and (due or stopping):
+                save_checkpoint(run, progress, path)
+                saved = monotonic()
+            on_step(progress)
+            if stopping:
+                return False
     return True
 
 
@@ -93,7 +96,7 @@ def _facts(run: TrainingRun, examples: Examples) -> dict[str, Any]:
         "values": digest.hexdigest(),
         "target": examples.target,
         "classes": [str(kind) for kind in examples.classes.tolist()],
-        "knowledge": knowledge_text(classifier.network_.knowledge),
+        "knowledge": _given_text(classifier.network_.knowledge),
         "atoms": list(classifier.atoms_),
         **{name: plain(given[name], name) for name in sorted(given) if name not in BUDGETS},
         "batch_size": plan.batch_size,
@@ -101,6 +104,12 @@ def _facts(run: TrainingRun, examples: Examples) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "torch": str(torch.__version__),
     }
+
+
+def _given_text(knowledge: Knowledge) -> str:
+    """Return the formulae that were there before training, in the text format."""
+    theory = theory_of(knowledge, given=True)
+    return "" if theory is None else theory_text(theory)
 
 
 # --- checkpoints ---------------------------------------------------------------------------------
@@ -195,6 +204,15 @@ def _check_tensors(arrays: Mapping[str, Array], run: TrainingRun, where: str) ->
         if group != "best" or any(key.startswith("best.") for key in arrays)
         for name, values in network.named_parameters()
     }
+    if run.held is not None:
+        own = {name: tuple(network.get_parameter(name).shape) for name in LEARNED}
+        count = run.held.inside.shape[1]
+        many = {name: (*shape[:-1], count, shape[-1]) for name, shape in own.items()}
+        shapes = {name: shape for name, shape in shapes.items() if not name.startswith("best.")}
+        if any(key.startswith("best.") for key in arrays):
+            shapes |= {f"best.{name}": shape for name, shape in own.items()}
+        if any(key.startswith("copies.") for key in arrays):
+            shapes |= {f"copies.{kind}.{name}": shape for kind in COPIED for name, shape in many.items()}
     given = dict(arrays)
     x, kinds = given.pop("chains.x", None), given.pop("chains.kinds", None)
     dtype = np.dtype(str(network.weights.dtype).removeprefix("torch."))

@@ -35,14 +35,16 @@ from lbm.machine.files import (
     typed,
     unpacked,
 )
-from lbm.training.boltzmann.facts import Groups
+from lbm.training.boltzmann.facts import Groups, facts_of
 from lbm.training.boltzmann.knowledge import MAX_CONFIDENCE, Knowledge, known_as, label_names
+from lbm.training.boltzmann.likely import Likely, well_formed
 from lbm.training.boltzmann.parameters import LITERALS, Parameters
 from lbm.training.data.encoder import AtomEncoder
 from lbm.training.data.examples import MAX_CLASSES
 from lbm.training.data.table import MISSING, Layout
 from lbm.training.gradients.epochs import Epoch
 from lbm.training.learners.classifier import Broken, LBMClassifier
+from lbm.training.learners.estimator import Firing
 
 if TYPE_CHECKING:
     from lbm.machine.files import Array
@@ -74,8 +76,12 @@ _KNOWLEDGE: Final = {
 }
 """Types of the arrays of knowledge."""
 
-_LATER: Final = {"odd_cells": "text", "background": 100}
+_LATER: Final = {
+    "odd_cells": "text", "background": 100, "in_turn": None, "bins": True, "thresholds": None
+}  # fmt: skip
 """Parameters that came after the first files, with defaults that are left out: files keep their bytes."""
+
+_FIRING: Final = ("rows", "right", "lift")
 
 _NAMES, _NUMBERS = ("columns", "constant", "empty"), ("plain", "encoded")
 _KEYS: Final = ("broken", "classes", "epsilon", "history", "layout", "parameters", "seed", "stopped",
@@ -106,6 +112,9 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
     layout, learned, classes = classifier.layout_, classifier.parameters(), classifier.classes_
     arrays: dict[str, Array] = {f"parameter.{name}": values for name, values in learned.arrays.items()}
     arrays |= _pack_knowledge(learned.knowledge)
+    if learned.likely is not None:
+        arrays["likely.parents"] = learned.likely.parents
+        arrays["likely.tables"] = np.concatenate([table.ravel() for table in learned.likely.tables])
     if classifier.background_ is not None:
         arrays["background"] = classifier.background_
     told = ("knowledge", "units")  # elsewhere in the file
@@ -138,8 +147,11 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
     }
     if learned.calibrated:
         document["units"] = "calibrated"
-    version = 3 if "background" in arrays else 2 if learned.calibrated else 1
-    content = pack(FORMAT, document, arrays, version=version)
+    if learned.knowledge.learned or classifier.firings_:
+        document["learned"] = learned.knowledge.learned
+        document["firings"] = [asdict(firing) for firing in classifier.firings_]
+    later = "learned" in document or "background" in arrays or "likely.parents" in arrays
+    content = pack(FORMAT, document, arrays, version=3 if later else 2 if learned.calibrated else 1)
     # What could not be loaded is not saved.
     _read_model(json.loads(json.dumps(document)), arrays, "this model")
     return content
@@ -163,7 +175,9 @@ def plain(value: Any, name: str) -> Any:
 def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where: str) -> LBMClassifier:
     """Return a classifier from parts, each of which is checked before it is used."""
     calibrated = isinstance(document, dict) and "units" in document
-    check_keys(document, (*_KEYS, "units") if calibrated else _KEYS, "a model", where)
+    taught = isinstance(document, dict) and "learned" in document
+    extra = (*(("units",) if calibrated else ()), *(("learned", "firings") if taught else ()))
+    check_keys(document, (*_KEYS, *extra), "a model", where)
     if calibrated and document["units"] != "calibrated":
         refuse(where, f"expected units 'calibrated' or none, found {shown(document['units'])}")
     classifier = _read_parameters(document["parameters"], where)
@@ -174,12 +188,21 @@ def _read_model(document: Mapping[str, Any], arrays: Mapping[str, Array], where:
     target = typed(document["target"], str, "the target", where)
     labels = label_names(target, classes.tolist())
     knowledge = _read_knowledge(arrays, layout.atoms, labels, document["epsilon"], where)
-    knowledge = replace(knowledge, calibrated=calibrated)
+    bins = typed(document.get("learned", 0), int, "the number of formulae learned", where)
+    if not 0 <= bins <= len(knowledge.initial):
+        refuse(where, f"expected up to {len(knowledge.initial)} formulae learned, found {bins}")
+    knowledge = replace(knowledge, calibrated=calibrated, learned=bins)
     if knowledge.units and classifier._is_calibrated() != calibrated:
         classifier.units = "calibrated" if calibrated else "paper"
+    arrays = dict(arrays)
+    likely = _read_likely(arrays, len(layout.atoms), layout.groups, where)
     learned = _read_parameters_of(arrays, knowledge, classifier.literals, layout.groups, where)
+    learned = replace(learned, likely=likely)
     classifier.hidden, classifier.dtype = learned.hidden, learned.arrays["weights"].dtype.name
-    classifier.knowledge = theory_of(knowledge)
+    classifier.knowledge = theory_of(knowledge, given=True)
+    classifier.firings_ = tuple(_read_firing(entry, where) for entry in document.get("firings", ()))
+    if classifier.firings_ and len(classifier.firings_) != knowledge.given:
+        refuse(where, f"expected what rows say of {knowledge.given} formulae, found others")
     classifier.n_features_in_ = len(layout.columns)
     if named:
         classifier.feature_names_in_ = np.array(layout.columns, dtype=object)
@@ -275,6 +298,36 @@ def _read_broken(entry: Any, where: str) -> Broken:
     return Broken(typed(entry["formula"], str, "a formula", where), rows)
 
 
+def _read_firing(entry: Any, where: str) -> Firing:
+    check_keys(entry, _FIRING, "what rows say of a formula", where)
+    found = [None if entry[name] is None else typed(entry[name], float, name, where) for name in _FIRING[1:]]
+    return Firing(typed(entry["rows"], int, "a number of rows", where), *found)
+
+
+def _read_likely(arrays: dict[str, Array], columns: int, groups: Groups, where: str) -> Likely | None:
+    """Return how likely rows are, and take its arrays away."""
+    parents, tables = arrays.pop("likely.parents", None), arrays.pop("likely.tables", None)
+    if parents is None and tables is None:
+        return None
+    facts = tuple(facts_of(range(columns), groups))
+    if parents is None or parents.dtype != np.int64 or parents.shape != (len(facts),):
+        refuse(where, f"expected {len(facts)} numbers in likely.parents, found otherwise")
+    if not well_formed(parents):
+        refuse(where, "expected a tree of facts in likely.parents, found otherwise")
+    sizes = [len(patterns) for _, patterns in facts]
+    shapes = [(1 if p < 0 else sizes[p], size) for p, size in zip(parents.tolist(), sizes, strict=True)]
+    ends = np.cumsum([rows * size for rows, size in shapes], dtype=np.int64)
+    wanted = int(ends[-1]) if len(ends) else 0
+    if tables is None or tables.dtype != np.float64 or tables.shape != (wanted,):
+        refuse(where, f"expected {wanted} numbers in likely.tables, found otherwise")
+    if not np.isfinite(tables).all() or (tables > 1e-9).any():
+        refuse(where, "expected logarithms of probabilities in likely.tables, found others")
+    parts = np.split(tables, ends[:-1])
+    return Likely(
+        facts, parents, tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+    )
+
+
 def read_history(given: Any, where: str) -> tuple[Epoch, ...]:
     """Return epochs as they stand in a document; where times were not kept they are 0."""
     found = []
@@ -297,9 +350,10 @@ def knowledge_text(knowledge: Knowledge) -> str:
     return "" if theory is None else theory_text(theory)
 
 
-def theory_of(knowledge: Knowledge) -> Theory | None:
-    """Return the formulae of knowledge as a theory; None: there are none."""
-    return Theory([(s.weight, s.formula) for s in knowledge.statements]) if knowledge.statements else None
+def theory_of(knowledge: Knowledge, *, given: bool = False) -> Theory | None:
+    """Return the formulae of knowledge as a theory, or None; with ``given``, without those learned."""
+    said = knowledge.statements[: knowledge.given] if given else knowledge.statements
+    return Theory([(s.weight, s.formula) for s in said]) if said else None
 
 
 def _pack_knowledge(knowledge: Knowledge) -> dict[str, Array]:

@@ -107,8 +107,9 @@ def train_model(
 
     With --json: model, rows, columns, atoms (their numbers), left_out (names of columns), target, classes,
     hidden, epochs, stopped (patience, epochs or seconds), seconds, validation_rows, validation_accuracy,
-    validation_cost, confidences (list of formula, before, after, fixed), broken (list of formula, rows and
-    the first of them).
+    validation_cost, learned (rules about bins that data brought), free_units (those with something to say),
+    confidences (list of formula, before, after, fixed; rows it fires on, share right, lift), broken (list of
+    formula, rows and the first of them).
     """
     learning.require("lbm train")
     shared.check_place(output)
@@ -126,8 +127,8 @@ def train_model(
         from lbm.training.storage.store import save_model
 
         with learning.plainly():
-            examples = _read(data, target, theory, training.odd_cells)
             classifier = LBMClassifier(knowledge=theory, target=target, random_state=seed, **asdict(training))
+            examples = _read(data, target, theory, classifier)
             run = prepare(classifier, examples)
     kept = checkpoint_path(output)
     progress = _descend(run, kept, resume)
@@ -146,14 +147,16 @@ def train_model(
         shared.say(*_lines(facts))
 
 
-def _read(data: str, target: str, theory: Theory | None, odd: str) -> Examples:
+def _read(data: str, target: str, theory: Theory | None, classifier: LBMClassifier) -> Examples:
     from lbm.knowledge.formula import atoms_of
     from lbm.training.data.examples import read_examples
 
     mentioned = () if theory is None else atoms_of(*(statement.formula for statement in theory))
     with learning.opened(data) as table, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        found = read_examples(table, target, mentioned=mentioned, odd=odd)
+        found = read_examples(
+            table, target, mentioned=mentioned, odd=classifier.odd_cells, cuts=classifier.cuts
+        )
     for warning in told:
         shared.warn(str(warning.message).replace("odd_cells='missing'", "--odd-cells missing"))
     return found
@@ -249,6 +252,12 @@ def _facts(
     classifier: LBMClassifier, examples: Examples, run: TrainingRun, output: str, spent: float
 ) -> dict[str, Any]:
     layout, best = classifier.layout_, best_epoch(classifier.history_)
+    accuracy = None if best is None else best.validation_accuracy
+    cost = None if best is None else best.validation_cost
+    before = None if run.held is None else run.held.before
+    free = True
+    if before is not None and not classifier.network_.label_weights.any():
+        (cost, accuracy), free = before, False
     return {
         "model": output,
         "rows": len(examples.kinds),
@@ -262,10 +271,20 @@ def _facts(
         "stopped": classifier.stopped_,
         "seconds": round(spent, 3),
         "validation_rows": len(run.validation),
-        "validation_accuracy": None if best is None else best.validation_accuracy,
-        "validation_cost": None if best is None else best.validation_cost,
+        "validation_accuracy": accuracy,
+        "validation_cost": cost,
+        "learned": len(classifier.learned_),
+        "free_units": classifier.hidden if free else 0,
         "confidences": [
-            {"formula": c.formula, "before": c.initial, "after": c.final, "fixed": c.fixed}
+            {
+                "formula": c.formula,
+                "before": c.initial,
+                "after": c.final,
+                "fixed": c.fixed,
+                "rows": c.rows,
+                "right": c.right,
+                "lift": c.lift,
+            }
             for c in classifier.confidences_
         ],
         "broken": [
@@ -285,7 +304,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield f"{counted(facts['epochs'], 'epoch')} in {facts['seconds']:.1f} s, ended by {facts['stopped']}"
     if facts["validation_accuracy"] is not None:
         aside = counted(facts["validation_rows"], "row")
-        yield f"validation accuracy {facts['validation_accuracy']:.2%} of {aside} put aside"
+        yield f"validation accuracy {facts['validation_accuracy']:.2%} of {aside} not seen"
     else:
         yield "validation: none, every row was trained on"
     if rules := facts["confidences"]:
@@ -293,14 +312,33 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         from lbm.knowledge.printed import how_many_listed, table
 
         shown = how_many_listed(rules)
-        rows = ((f"{r['before']:.3g}", f"{r['after']:.3g}", _moved(r), r["formula"]) for r in rules[:shown])
+        rows = (
+            (f"{r['before']:.3g}", f"{r['after']:.3g}", _moved(r), _said(r), r["formula"])
+            for r in rules[:shown]
+        )
         yield from table(rows, right=(0, 1))
         if shown < len(rules):
             yield f"  and {len(rules) - shown:,} more: --json lists them"
+    if facts["learned"]:
+        yield f"rules about bins of columns that data brought: {facts['learned']:,}"
+    if not facts["free_units"] and facts["validation_cost"] is not None and facts["hidden"]:
+        yield "free units have nothing to say: rows not seen speak against every epoch of them"
     for part in facts["broken"]:
         which = ", ".join(map(str, part["first"])) + (", ..." if part["rows"] > len(part["first"]) else "")
         yield f"broken by {counted(part['rows'], 'row')} ({which}): {part['formula']}"
     yield f"written to {facts['model']}"
+
+
+def _said(rule: dict[str, Any]) -> str:
+    """Return what rows say of a rule, where that is known."""
+    if rule["rows"] is None:
+        return ""
+    words = [counted(rule["rows"], "row")]
+    if rule["right"] is not None:
+        words.append(f"{rule['right']:.0%} right")
+    if rule["lift"] is not None:
+        words.append(f"lift {rule['lift']:.2f}")
+    return ", ".join(words)
 
 
 def _moved(rule: dict[str, Any]) -> str:
