@@ -170,6 +170,7 @@ def test_without_negative_examples_all_other_constants_of_the_types_are_negative
             "legs(dog, 4). animal(X) :- between(1, 200000, X).",
             "limit CLOSED=100000",
         ),
+        ("legs(dog, 4). animal(X) :- animal(X).", "and no closed world: no answer to animal(X) within"),
     ],
 )
 def test_where_no_closed_world_can_be_listed_that_is_said(tmp_path, background, words):

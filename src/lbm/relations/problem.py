@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from lbm.errors import FileError, ParseError
+from lbm.errors import FileError, LimitExceeded, ParseError
 from lbm.knowledge.packed import read_lines
 from lbm.relations.modes import Modes, read_modes
 from lbm.relations.prolog.builtins import BUILTINS
@@ -186,8 +186,12 @@ def _closed_world(program: Program, modes: Modes, positive: Sequence[Term]) -> t
                 (),
                 f"{without}, and no closed world: the background does not list the type {write_short(kind)}",
             )
-        answers = solve(program, Compound(kind, (Variable("X"),)), answers=CLOSED + 1)
-        every.append(list(dict.fromkeys(answer["X"] for answer in answers)))
+        asked = Compound(kind, (Variable("X"),))
+        try:
+            answers = solve(program, asked, answers=CLOSED + 1, proofs=CLOSED + 1)
+            every.append(list(dict.fromkeys(answer["X"] for answer in answers)))
+        except LimitExceeded as error:
+            return (), f"{without}, and no closed world: {error}"
     size = math.prod(map(len, every))
     if size > CLOSED:
         return (), f"{without}, and no closed world: it would have {size} examples (limit CLOSED={CLOSED})"
