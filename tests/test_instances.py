@@ -46,8 +46,6 @@ SLOW = (
 )
 SHORT = {
     "maxsat brock200_4": "a clique of 17 is not always found in 10 seconds",
-    "maxsat cap131-dir": "exactly-one groups of many values freeze walks",
-    "ilp aleph-trains-train": "a predicate of two arities, shape/1 and shape/2",
 }
 """What is not answered yet, and why; an answer that comes nevertheless is welcome."""
 
