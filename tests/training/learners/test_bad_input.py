@@ -59,9 +59,9 @@ def test_a_rule_that_fired_on_no_row_keeps_its_confidence_and_speaks_where_it_fi
 
 
 @pytest.mark.parametrize(("body", "value"), [("'nan > 3'", 4.0), ("'none = x'", "x"), ("nan", 1.0)])
-def test_a_column_that_was_empty_counts_where_it_is_filled_later(body, value):
+def test_a_hard_rule_about_a_column_that_was_empty_counts_where_it_is_filled_later(body, value):
     x, y = table()
-    model = LBMClassifier(knowledge=f"60: {body} -> ~y", **QUICK).fit(x, y)
+    model = LBMClassifier(knowledge=f"{body} -> ~y", hard=True, **QUICK).fit(x, y)
     column = body.strip("'").split()[0]
     assert (model.predict(x.assign(**{column: value})) == 0).all()
 
