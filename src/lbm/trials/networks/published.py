@@ -8,44 +8,43 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A figure that others published, in %, with its standard deviation where they gave one.
+    """A figure that others published, as they wrote it, with its standard deviation where they gave one.
 
     ``origin``: "source", their own files; "table", a table in another paper; "recalled", not looked up.
     """
 
     system: str
     measure: str
-    value: float
-    deviation: float | None = None
+    figure: str
     origin: str = "source"
 
     @property
-    def text(self) -> str:
-        """The figure as people read it.
+    def value(self) -> float:
+        """The figure without its deviation.
 
-        >>> Published("DeepStochLog", "sum right, %", 97.9, 0.1).text
-        '97.9 ± 0.1'
+        >>> Published("DeepStochLog", "sum right, %", "97.9 ± 0.1").value
+        97.9
         """
-        return f"{self.value:g}" if self.deviation is None else f"{self.value:g} ± {self.deviation:g}"
+        return float(self.figure.partition(" ± ")[0])
 
 
 SUM: Final = "sum right, %"
 
-ADDITION: Final[dict[str, tuple[tuple[float, float | None] | None, ...]]] = {
-    "LTN": ((80.54, 23.33), (77.54, 35.55), None, None),
-    "NeuPSL": ((97.34, 0.26), (93.91, 0.37), None, None),
-    "NeurASP": ((97.3, 0.3), (93.9, 0.7), None, None),
-    "DeepProbLog": ((97.2, 0.5), (95.2, 1.7), None, None),
-    "DeepStochLog": ((97.9, 0.1), (96.4, 0.1), (92.7, 0.6), None),
-    "Embed2Sym": ((97.62, 0.29), (93.81, 1.37), (91.65, 0.57), (60.46, 20.4)),
-    "A-NeSI, predict": ((97.66, None), (95.96, None), (92.56, None), (75.90, None)),
-    "A-NeSI, explain": ((97.37, None), (96.04, None), (92.11, None), (76.84, None)),
-    "DeepSoftLog": (None, None, (93.5, 0.6), (77.1, 1.6)),
-    "PLIA": (None, None, (91.84, 0.73), (79.00, 0.73)),
-    "Scallop": (None, None, (90.88, 0.48), None),
-    "NeSyDM": (None, None, (92.49, 0.98), (77.29, 1.40)),
+ADDITION: Final = {
+    "LTN": ("80.54 ± 23.33", "77.54 ± 35.55", "", ""),
+    "NeuPSL": ("97.34 ± 0.26", "93.91 ± 0.37", "", ""),
+    "NeurASP": ("97.3 ± 0.3", "93.9 ± 0.7", "", ""),
+    "DeepProbLog": ("97.2 ± 0.5", "95.2 ± 1.7", "", ""),
+    "DeepStochLog": ("97.9 ± 0.1", "96.4 ± 0.1", "92.7 ± 0.6", ""),
+    "Embed2Sym": ("97.62 ± 0.29", "93.81 ± 1.37", "91.65 ± 0.57", "60.46 ± 20.4"),
+    "A-NeSI, predict": ("97.66", "95.96", "92.56", "75.90"),
+    "A-NeSI, explain": ("97.37", "96.04", "92.11", "76.84"),
+    "DeepSoftLog": ("", "", "93.5 ± 0.6", "77.1 ± 1.6"),
+    "PLIA": ("", "", "91.84 ± 0.73", "79.00 ± 0.73"),
+    "Scallop": ("", "", "90.88 ± 0.48", ""),
+    "NeSyDM": ("", "", "92.49 ± 0.98", "77.29 ± 1.40"),
 }
-"""Accuracy of the sum of two numbers of 1, 2, 4 and 15 MNIST digits; None: no figure, or not done in time."""
+"""How many sums of two numbers of 1, 2, 4 and 15 MNIST digits are right, %; empty: no figure."""
 
 FROM_TABLES: Final = ("DeepSoftLog", "PLIA", "Scallop", "NeSyDM")
 """Systems whose figures are from tables in other papers."""
@@ -53,13 +52,11 @@ FROM_TABLES: Final = ("DeepSoftLog", "PLIA", "Scallop", "NeSyDM")
 
 def _sums(place: int) -> tuple[Published, ...]:
     """Return the figures for one number of digits."""
-    found = []
-    for system, figures in ADDITION.items():
-        figure = figures[place]
-        if figure is not None:
-            origin = "table" if system in FROM_TABLES else "source"
-            found.append(Published(system, SUM, *figure, origin))
-    return tuple(found)
+    return tuple(
+        Published(system, SUM, figures[place], "table" if system in FROM_TABLES else "source")
+        for system, figures in ADDITION.items()
+        if figures[place]
+    )
 
 
 EXACT: Final = "exact match, %"
@@ -95,28 +92,28 @@ CONCEPTS: Final = {
 def _structured(what: str, plain: float, loss: float, layer: float) -> tuple[Published, ...]:
     """Return the figures of a plain network, the semantic loss and SPL."""
     return (
-        Published("MLP", what, plain, origin="recalled"),
-        Published("semantic loss", what, loss, origin="table"),
-        Published("SPL", what, layer, origin="table"),
+        Published("MLP", what, str(plain), "recalled"),
+        Published("semantic loss", what, str(loss), "table"),
+        Published("SPL", what, str(layer), "table"),
     )
 
 
 PUBLISHED: Final = {
     **{f"MNIST, N = {digits}": _sums(place) for place, digits in enumerate((1, 2, 4, 15))},
-    "MNIST, 100 labels": (Published("semantic loss", DIGIT, 98.38, 0.51, "recalled"),),
+    "MNIST, 100 labels": (Published("semantic loss", DIGIT, "98.38 ± 0.51", "recalled"),),
     "4 x 4 grid": _structured(FIRST, 5.6, 28.5, 37.6),
     "four of ten kinds": _structured(EXACT, 1.0, 15.0, 20.8),
     **{
         name: (
-            Published("C-HMCNN", EXACT, coherent, origin="recalled"),
-            Published("C-HMCNN", AREA, area),
-            Published("SPL", EXACT, layer, origin="recalled"),
+            Published("C-HMCNN", EXACT, str(coherent), "recalled"),
+            Published("C-HMCNN", AREA, str(area), "table"),
+            Published("SPL", EXACT, str(layer), "recalled"),
         )
         for name, (area, coherent, layer) in TREES.items()
     },
     **{
         name: tuple(
-            Published(system, what, value, origin="table")
+            Published(system, what, str(value), "table")
             for system, values in systems.items()
             for what, value in zip((SUM, DIGIT), values, strict=True)
         )

@@ -140,7 +140,7 @@ def _table(rows: Sequence[Row], family: str) -> Sheet:
             lines.append((*line, str(len(some)), seconds(took)))
         for system in dict.fromkeys(one.system for one in PUBLISHED.get(name, ())):
             theirs = [one for one in PUBLISHED[name] if one.system == system]
-            said = {one.measure: one.text + ("*" if one.origin == "recalled" else "") for one in theirs}
+            said = {one.measure: one.figure + ("*" if one.origin == "recalled" else "") for one in theirs}
             line = (name, f"{THERE}: {system}", *(said.get(what, "") for what in whats))
             lines.append((*line, "", ""))
     head = ("task", "system", *whats, "seeds", "processor time of a run")
@@ -157,6 +157,8 @@ def _spread(what: str, values: Sequence[float]) -> str:
     """Return mean ± standard deviation; violations are counted together."""
     if what == VIOLATIONS:
         return f"{sum(values):,.0f}"
+    if what.startswith("readings"):
+        return f"{values[0]:,.0f}"
     digits = 2 if what.endswith("%") else 3
     if len(values) < 2:
         return f"{values[0]:.{digits}f}"
@@ -173,8 +175,9 @@ def _findings(rows: Sequence[Row]) -> Iterator[str]:
             f"{method} {_spread(what, numbers(mine, 'value'))}" for method, one, mine in found if one == what
         ]
         best = _best(name, what)
-        beside = f"; published, at best: {best.text} ({best.system})" if best else ""
-        yield f"{name}, {what}: {', '.join(said)}{beside}."
+        beside = f"; published, at best: {best.figure} ({best.system})" if best else ""
+        once = " (one seed)" if len(found[0][2]) == 1 else ""
+        yield f"{name}, {what}{once}: {', '.join(said)}{beside}."
     broken = [row for row in rows if row["measure"] == VIOLATIONS and str(row["method"]).startswith("layer")]
     kept = [row for row in broken if "cell by cell" not in str(row["method"])]
     if kept:
