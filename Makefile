@@ -46,6 +46,7 @@ demo: setup               ## the tour: from formulae to machines, learning, rela
 	$(BIN)/python examples/demo.py
 	$(call heading,the paper reproduced: small trials)
 	$(BIN)/lbm reproduce --quick
+	@printf '\nsee it and ask it in the browser: %s studio examples/nixon.lbm\n' $(BIN)/lbm
 
 # The same examples on every machine and day; SEED=7 draws others, ORDER=7 runs the tests in another order.
 test: setup               ## all tests and the examples in docstrings, README and docs
