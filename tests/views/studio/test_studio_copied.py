@@ -123,6 +123,7 @@ def test_a_server_answers_to_its_own_names_only():
     assert "127.0.0.1:8080" in hosts_of("127.0.0.1", 8080)
     assert "example.org:8080" in hosts_of("0.0.0.0", 8080, ["example.org"])
     assert "0.0.0.0:8080" not in hosts_of("0.0.0.0", 8080)
+    assert "[2001:db8::1]:8080" in hosts_of("2001:DB8::1", 8080)
 
 
 def test_the_page_needs_an_extra_and_says_so(monkeypatch, capsys):

@@ -62,7 +62,8 @@ def hosts_of(host: str, port: int, others: Iterable[str] = ()) -> frozenset[str]
     names = {*LOCAL, *others}
     if host not in ("0.0.0.0", "::", "::1"):
         names.add(host)
-    return frozenset(f"{name}:{port}".lower() for name in names)
+    whole = (f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names)
+    return frozenset(f"{name}:{port}".lower() for name in whole)
 
 
 class Doorkeeper:
