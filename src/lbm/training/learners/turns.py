@@ -22,6 +22,7 @@ from lbm.training.boltzmann.cubes import Cube, cubes_of
 from lbm.training.boltzmann.knowledge import Knowledge, atom_of, label_patterns
 from lbm.training.boltzmann.likely import Likely, every_state, learn_likely
 from lbm.training.boltzmann.network import Network
+from lbm.training.data.rows import count_values
 from lbm.training.gradients.convex import (
     USUAL,
     Additive,
@@ -105,7 +106,8 @@ def take_turns(
     ways = fill_ways(data, rows, likely, seed)
     inside = fold_rows(ways.kinds, fraction, seed)
     judged = bool((~inside).any())
-    said = Said(knowledge, patterns)
+    zeros, ones = count_values(data.rows)
+    said = Said(knowledge, patterns, np.asarray(zeros + ones == 0))
     begin = knowledge.initial
     bias = network.label_bias.detach().cpu().numpy().astype(np.float64)
     copies, classes = inside.shape[1], len(patterns)
@@ -152,6 +154,18 @@ class Said:
 
     knowledge: Knowledge
     patterns: Floats
+    unseen: Bools | None = None
+    """Columns that no row has a value of: formulae about them are not judged, and say nothing here."""
+
+    def blind(self) -> Bools:
+        """Return which formulae mention a column that no row has a value of, shape (formulae,)."""
+        known, found = self.knowledge, np.zeros(len(self.knowledge.initial), dtype=bool)
+        if self.unseen is not None and self.unseen.any() and known.units:
+            signs = known.signs.tocoo()
+            mentioned = np.zeros(known.units, dtype=bool)
+            mentioned[signs.col[np.append(self.unseen, np.zeros(len(known.labels), bool))[signs.row]]] = True
+            np.logical_or.at(found, known.owner, mentioned[known.unit])
+        return found
 
     def of(self, x: NDArray[Any]) -> Floats:
         """Return f_r(x, k), shape (rows, formulae, classes), for complete rows."""
@@ -168,6 +182,7 @@ class Said:
         ).tocsr()
         for kind, head in enumerate(heads):
             out[:, :, kind] = np.asarray((owns.T @ (counts + head > -0.5).T.astype(np.float64)).T)
+        out[:, self.blind()] = 0.0
         return out
 
     def firings(self, ways: Ways) -> tuple[Firing, ...]:
