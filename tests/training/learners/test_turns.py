@@ -218,3 +218,14 @@ def test_more_rows_never_make_predictions_clearly_worse():
         losses.append(np.mean(found))
     assert max(after / before for before, after in pairwise(losses)) < 1.03
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*fires on none")
+def test_a_rule_about_a_column_that_nobody_has_a_value_of_is_not_judged_by_values_that_were_drawn():
+    x, y = ship(200)
+    rule = LBMClassifier(knowledge="9: cabin -> ~alive", random_state=0, **QUICK).fit(
+        x.assign(cabin=np.nan), y
+    )
+    (found,) = rule.confidences_
+    assert (found.final, found.rows) == (pytest.approx(9.0), 0)
+    assert not rule.predict(x.assign(cabin=1.0)).any()
