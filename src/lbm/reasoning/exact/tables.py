@@ -330,7 +330,8 @@ class Tables:
                 mine = [1, *(sizes[v] if v in table.scope else 1 for v in scope)]
                 more = table.best
                 if more.dtype == bool:
-                    more = np.where(more, 0, none).astype(kind)
+                    true, more = more, np.full(more.shape, none, kind)
+                    more[true] = 0
                 # Two scores of what cannot be add up to no less than a number of 64 bits.
                 total = np.maximum(total + more.reshape(mine), none)
                 if table.ways.ndim:

@@ -172,7 +172,7 @@ def copy_slopes(
     pulled = on.sum(axis=2)  # (ways, copies, hidden)
     columns, copies, hidden = own["weights"].shape
     found: dict[str, Array] = {
-        "weights": (x.T @ pulled.reshape(len(x), -1)).reshape(columns, copies, hidden),
+        "weights": (x.T @ pulled.reshape(len(x), copies * hidden)).reshape(columns, copies, hidden),
         "label_weights": np.tensordot(patterns.T, on.sum(axis=0), axes=(1, 1)),
         "hidden_bias": pulled.sum(axis=0),
         "label_bias": odds.sum(axis=0) @ patterns,
@@ -229,7 +229,9 @@ def _chances(own: Mapping[str, Array] | None, held: Held, rows: Ints, copy: int,
 def _scores(own: Mapping[str, Array], x: Array, offsets: Array, patterns: Array) -> tuple[Array, Array]:
     """Return the scores of classes, shape (ways, copies, classes), and σ of every input, with units last."""
     columns, copies, hidden = own["weights"].shape
-    inputs = (x @ own["weights"].reshape(columns, -1)).reshape(len(x), copies, hidden) + own["hidden_bias"]
+    inputs = (x @ own["weights"].reshape(columns, copies * hidden)).reshape(len(x), copies, hidden) + own[
+        "hidden_bias"
+    ]
     added = np.tensordot(patterns, own["label_weights"], axes=(1, 0)).swapaxes(
         0, 1
     )  # (copies, classes, hidden)
