@@ -114,7 +114,9 @@ def model_bytes(classifier: LBMClassifier) -> bytes:
     arrays |= _pack_knowledge(learned.knowledge)
     if learned.likely is not None:
         arrays["likely.parents"] = learned.likely.parents
-        arrays["likely.tables"] = np.concatenate([table.ravel() for table in learned.likely.tables])
+        arrays["likely.tables"] = np.concatenate(
+            [np.zeros(0), *(table.ravel() for table in learned.likely.tables)]
+        )
     if classifier.background_ is not None:
         arrays["background"] = classifier.background_
     told = ("knowledge", "units")  # elsewhere in the file
@@ -322,7 +324,7 @@ def _read_likely(arrays: dict[str, Array], columns: int, groups: Groups, where: 
         refuse(where, f"expected {wanted} numbers in likely.tables, found otherwise")
     if not np.isfinite(tables).all() or (tables > 1e-9).any():
         refuse(where, "expected logarithms of probabilities in likely.tables, found others")
-    parts = np.split(tables, ends[:-1])
+    parts = np.split(tables, ends[:-1])[: len(facts)]  # of nothing there is one part
     return Likely(
         facts, parents, tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
     )
