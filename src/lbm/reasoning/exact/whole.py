@@ -421,21 +421,27 @@ def compiled(
     seconds = 0.0 if tables is None else tables.work * (_WHOLE if counting else _ENTRY)
     if tables is not None and seconds <= CHEAP:
         return tables
+    unsure = tables is None and len(component.soft) > len(component.hard) and budget.unsure < math.inf
     if tables is not None:
         part = budget.at_most(_PATIENCE + seconds)
-    elif len(component.soft) > len(component.hard):
-        part = budget.at_most(budget.unsure)
     else:
-        part = budget
+        part = budget.at_most(budget.unsure) if unsure else budget
     try:
         return _tried_once(component, keep, part).within(budget)
     except (TooManyWorlds, NoAnswer) as error:
         if tables is not None:
             budget.tick()
             return tables
+        size = len(component.atoms)
+        if unsure and not budget.spent():  # the same words, whichever limit is met first on this machine
+            raise TooManyWorlds(
+                f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} (limit "
+                f"LIMIT), elimination needs tables of more than {MAX_TABLE} entries (limit MAX_TABLE), and "
+                "most formulae are soft, of which a circuit is about as large: give more evidence, or sample",
+                MAX_TABLE=MAX_TABLE,
+            ) from error
         if isinstance(error, NoAnswer):
             raise
-        size = len(component.atoms)
         raise TooManyWorlds(
             f"{size} free atoms make {how_many(size)} worlds; enumeration stops at {LIMIT} (limit LIMIT), "
             f"elimination needs tables of more than {MAX_TABLE} entries (limit MAX_TABLE), and a circuit "
